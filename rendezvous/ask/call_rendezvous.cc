@@ -29,7 +29,7 @@ struct Target {
   std::string host;
 };
 
-// What has no address now is left out as long as another place has.
+// Leaves out hosts that have no address now, unless none has one.
 absl::StatusOr<std::vector<Target>> TargetsOf(const RendezvousEndpoint& endpoint) {
   std::vector<std::pair<std::string, uint16_t>> places = endpoint.others;
   places.insert(places.begin(), {endpoint.host, endpoint.port});

@@ -15,16 +15,16 @@ namespace hlaunch {
 
 using RendezvousCall = std::function<grpc::Status(v1::Rendezvous::Stub&, grpc::ClientContext*)>;
 
-// Makes one call of the rendezvous at `endpoint`, at one of its addresses after the other until one
-// answers. They share the time until `deadline`, but each has at least `least`; the resolver takes
-// as long as it likes. `knows` is what a rendezvous of this version knows: "status".
+// Makes one call of the rendezvous at `endpoint`. Tries its addresses one after the other until one
+// answers. They share the time until `deadline`, but each has at least `least`; the resolver may
+// take longer. `knows` is what a rendezvous of this version knows: "status".
 //
 // Errors:
 //   InvalidArgument - the endpoint's name or the token cannot be right.
 //   PermissionDenied - the token was refused.
-//   FailedPrecondition - what answers there does not know the call.
-//   Unavailable - nobody answers there, or the name does not resolve.
-//   any other - as the call's.
+//   FailedPrecondition - the server there does not know the call.
+//   Unavailable - no server answers there, or the name does not resolve.
+//   any other - as of the call.
 absl::Status CallRendezvous(const RendezvousEndpoint& endpoint, Instant deadline, Duration least,
                             absl::string_view knows, const RendezvousCall& call);
 

@@ -12,16 +12,17 @@
 
 namespace hlaunch {
 
-// Asks the rendezvous at `endpoint` to use a node of a job no more, or again. Returns what follows,
-// in a stranger's words. Blocks for a few seconds at most, and as long as the resolver does.
+// Asks the rendezvous at `endpoint` to use a node of a job no longer, or again. Returns an
+// explanation of what follows; the text is not trusted. Blocks for 10 s for each address at most,
+// and as long as the resolver does.
 //
 // Errors:
 //   InvalidArgument - the endpoint's name, the token or the request cannot be right.
 //   NotFound - there is no such job, or no such node in it.
 //   PermissionDenied - the token was refused, or this caller may not do so.
-//   FailedPrecondition - the node or job cannot be without; or what answers there is no
+//   FailedPrecondition - the job is over, or cannot do without the node; or the server is no
 //     rendezvous of this version of hlaunch.
-//   Unavailable - nobody answers there, or the name does not resolve.
+//   Unavailable - no server answers there, or the name does not resolve.
 absl::StatusOr<std::string> AskToDrain(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                                        const DrainRequest& request);
 

@@ -11,7 +11,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kSlack = std::chrono::seconds(10);  // To connect, and for the way back.
+constexpr Duration kSlack = std::chrono::seconds(10);  // For the connection and for the answer.
 
 }  // namespace
 

@@ -11,15 +11,15 @@
 namespace hlaunch {
 
 // Asks the rendezvous at `endpoint` what the ranks of a job do. Blocks for the question's patience
-// and a few seconds at most, and as long as the resolver does. What comes is a stranger's.
+// and 10 s for each address at most, and as long as the resolver does. The answer is not trusted.
 //
 // Errors:
 //   InvalidArgument - the endpoint's name or the token cannot be right.
 //   NotFound - there is no such job.
 //   PermissionDenied - the token was refused, or stacks are not for this caller.
-//   ResourceExhausted - too many ask about this job.
-//   FailedPrecondition - what answers there is no rendezvous of this version of hlaunch.
-//   Unavailable - nobody answers there, or the name does not resolve.
+//   ResourceExhausted - too many callers ask about this job.
+//   FailedPrecondition - the server there is no rendezvous of this version of hlaunch.
+//   Unavailable - no server answers there, or the name does not resolve.
 absl::StatusOr<JobAnswer> AskRanks(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                                    const RankQuestion& question);
 

@@ -16,19 +16,20 @@ namespace hlaunch {
 
 struct JobList {
   std::vector<JobStatus> jobs;
-  int total = 0;       // How many there are, of which `jobs` may be the first ones.
-  std::string leader;  // The service that answered, where it is one of several; else empty.
+  int total = 0;       // The number of all jobs; `jobs` may be only the first ones.
+  std::string leader;  // The service that answered, if it is one of several; else empty.
 };
 
-// Asks the rendezvous at `endpoint` where its jobs stand: one with its nodes, or, if `job_id` is
-// empty, all of them without. Blocks until `deadline`, and as long as the resolver does.
+// Asks the rendezvous at `endpoint` where its jobs stand: one job with its nodes, or, if `job_id`
+// is empty, all jobs without their nodes. Blocks until `deadline`, and as long as the resolver
+// does.
 //
 // Errors:
 //   InvalidArgument - the endpoint's name or the token cannot be right.
 //   NotFound - there is no such job.
 //   PermissionDenied - the token was refused.
-//   FailedPrecondition - what answers there is no rendezvous of this version of hlaunch.
-//   Unavailable - nobody answers there, or the name does not resolve.
+//   FailedPrecondition - the server there is no rendezvous of this version of hlaunch.
+//   Unavailable - no server answers there, or the name does not resolve.
 absl::StatusOr<JobList> FetchStatus(const RendezvousEndpoint& endpoint, absl::string_view job_id,
                                     Instant deadline);
 

@@ -37,7 +37,7 @@ int MillisUntil(Instant deadline) {
   return static_cast<int>(std::max<int64_t>(left.count(), 0));
 }
 
-// Waits until `fd` is connected; why it is not, as errno.
+// Waits until `fd` is connected. Returns 0, or the errno that says why it is not.
 int AwaitConnection(int fd, Instant deadline) {
   pollfd ready{fd, POLLOUT, 0};
   int found = 0;

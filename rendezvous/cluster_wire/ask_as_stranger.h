@@ -13,13 +13,13 @@
 
 namespace hlaunch {
 
-// Asks the head at `host` and `port` the one question that it takes of those without a certificate,
-// and says nothing before the head has shown that its authority has this pin (KeyPinOf). Blocks for
+// Asks the head at `host` and `port` one question, as a peer without a certificate may. Sends
+// nothing before the head has shown that its authority has this pin (KeyPinOf). Blocks for
 // `patience` at most. Thread-safe.
 //
 // Errors: the head's own, and
-//   Unavailable - it is not there, or the connection broke.
-//   Unauthenticated - who is there is not the head of that authority.
+//   Unavailable - the head cannot be reached, or the connection broke.
+//   Unauthenticated - the peer is not the head of that authority.
 //   DeadlineExceeded - there is no answer in time.
 absl::StatusOr<nlohmann::json> AskAsStranger(const std::string& host, uint16_t port,
                                              const std::string& pin, const Envelope& question,

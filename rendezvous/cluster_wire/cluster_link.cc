@@ -97,12 +97,12 @@ class ClusterLink::State : public std::enable_shared_from_this<State> {
   std::minstd_rand random_;
   bool closed_ = false;
   Phase phase_ = Phase::kWaiting;
-  Instant due_;   // When the timer is to come.
+  Instant due_;   // When the timer should fire.
   Instant over_;  // When a lookup has lasted too long.
   Instant up_since_;
-  Duration retry_ = kFirstRetry;        // Before the next attempt, at most.
+  Duration retry_ = kFirstRetry;        // The longest pause before the next attempt.
   std::shared_ptr<Lookup> lookup_;      // While looking.
-  std::vector<std::string> addresses_;  // Still to be tried; the next one is the last.
+  std::vector<std::string> addresses_;  // Still to be tried, from back to front.
   std::shared_ptr<asio::posix::stream_descriptor> socket_;  // While connecting.
   std::shared_ptr<WireConnection> wire_;                    // While proving and up.
   uint64_t last_id_ = 0;
@@ -114,7 +114,7 @@ void ClusterLink::State::Close() {
   timer_.cancel();
   if (socket_ != nullptr) socket_->cancel();
   if (wire_ != nullptr) wire_->Drop();
-  // Later: one of them may be what calls this.
+  // Destroys the callbacks later, since one of them may be the caller.
   asio::post(loop_, [events = std::exchange(events_, {}), asked = std::exchange(asked_, {})] {});
 }
 
@@ -160,7 +160,7 @@ void ClusterLink::State::OnLook() {
   ConnectNext(NotUp("its name has no address"));
 }
 
-// The next address; `why` the one before was not taken.
+// Connects to the next address. `why` says why the one before failed.
 void ClusterLink::State::ConnectNext(absl::Status why) {
   if (socket_ != nullptr) std::exchange(socket_, nullptr)->close();
   phase_ = Phase::kConnecting;
@@ -186,7 +186,7 @@ void ClusterLink::State::ConnectNext(absl::Status why) {
 
 void ClusterLink::State::OnWritable(const std::shared_ptr<asio::posix::stream_descriptor>& socket,
                                     const std::string& address) {
-  if (socket != socket_) return;  // Its time was over before.
+  if (socket != socket_) return;  // This attempt has timed out already.
   const int error = ErrorOf(socket->native_handle());
   if (error != 0) return ConnectNext(NotUp(absl::StrCat(address, ": ", std::strerror(error))));
   UniqueFd fd(socket->release());
@@ -224,7 +224,8 @@ void ClusterLink::State::Heard() {
   events_.up();
 }
 
-// What came while this process stood still has not been read then, so the head is not judged by it.
+// If this process stood still, it has not yet read what came meanwhile, so the head's silence does
+// not count.
 void ClusterLink::State::OnPing() {
   const Instant now = Now();
   const bool stood_still = now - due_ > kOwnPause;
@@ -263,7 +264,7 @@ void ClusterLink::State::Later(Done done, absl::StatusOr<nlohmann::json> answer)
 void ClusterLink::State::Fail(const absl::Status& why) {
   if (socket_ != nullptr) std::exchange(socket_, nullptr)->close();
   if (wire_ != nullptr) std::exchange(wire_, nullptr)->Drop();
-  // One that lasted less than the longest pause is no reason to hurry.
+  // Only a connection that lasted at least as long as the longest pause resets the pause.
   if (phase_ == Phase::kUp && Now() - up_since_ >= kLastRetry) retry_ = kFirstRetry;
   phase_ = Phase::kWaiting;
   std::uniform_real_distribution<double> part(0.5, 1);

@@ -30,7 +30,7 @@ namespace hlaunch {
 namespace {
 
 constexpr int kAcceptedAtOnce = 64;
-constexpr std::time_t kRenewPatience = 300;  // In seconds, of one that has expired.
+constexpr std::time_t kRenewPatience = 300;  // Seconds for a peer whose certificate has expired.
 constexpr Duration kSweep = std::chrono::milliseconds(500);
 
 Instant Now() { return MonotonicClock().Now(); }
@@ -46,7 +46,8 @@ absl::StatusOr<TlsContext> TlsOfHead(const HostIdentity& identity, const Forgive
   return TlsOfServer(identity, is_own);
 }
 
-// A host may have two addresses, and a key that was copied is shown from another host.
+// Returns a warning if a host connects from another address than before: it may have two addresses,
+// or its key was copied to another host.
 std::string Suspicion(const std::string& host, const std::string& former, const std::string& now) {
   if (former == now) return "";
   return absl::StrCat(". It came from ", former, " and now from ", now,
@@ -66,9 +67,9 @@ struct Guest {
   std::shared_ptr<WireConnection> wire;
   std::string address;
   Phase phase = Phase::kShaking;
-  Instant deadline;         // Not of a peer.
-  std::string host;         // Of a peer.
-  std::time_t expires = 0;  // Of a peer.
+  Instant deadline;         // Unused for a peer.
+  std::string host;         // Set for a peer.
+  std::time_t expires = 0;  // Set for a peer.
 };
 
 }  // namespace
@@ -159,11 +160,11 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   std::unordered_map<uint64_t, Guest> guests_;
   absl::flat_hash_map<std::string, uint64_t> by_host_;
   CountByAddress shaking_{kMostHandshakes, kMostHandshakesOfOne};
-  std::set<uint64_t> shaking_ids_;  // The least is the oldest.
+  std::set<uint64_t> shaking_ids_;  // The lowest is the oldest.
   CountByAddress strangers_{kMostStrangers, kMostStrangersOfOne};
   Instant next_sweep_;
   RareLog warnings_;
-  RareLog replacements_;  // Of its own: no stranger's noise hides a key that was copied.
+  RareLog replacements_;  // Separate, so that no stranger's noise hides a copied key.
 };
 
 void ClusterServer::Connections::AwaitConnections() {
@@ -203,7 +204,8 @@ void ClusterServer::Connections::Take(UniqueFd fd) {
   Warn(absl::StrCat("a connection from ", name, " is refused: ", wire.status().message()));
 }
 
-// A host needs milliseconds for its handshake, so those who keep others out are the oldest.
+// A host needs milliseconds for its handshake, so the oldest connections are those that block
+// others.
 void ClusterServer::Connections::DropOldest() {
   const auto oldest = guests_.find(*shaking_ids_.begin());
   Warn(absl::StrCat("a connection from ", oldest->second.wire->name(),
@@ -244,7 +246,7 @@ void ClusterServer::Connections::Shaken(uint64_t id) {
   if (!certified.ok()) return Refuse(*guest, certified.status().message());
   const std::time_t wall = std::time(nullptr);
   const bool has_expired = certified->expires <= wall;
-  if (has_expired && !IsOwnAddress(guest->address)) {  // TLS lets in one host alone with it.
+  if (has_expired && !IsOwnAddress(guest->address)) {  // TLS has accepted it from is_own only.
     return Refuse(*guest, "its certificate has expired");
   }
   if (!events_.admits(*certified)) {
@@ -269,7 +271,7 @@ void ClusterServer::Connections::BecomePeer(uint64_t id, Guest& guest) {
   EndShaking(id, guest);
   guest.phase = Phase::kPeer;
   guest.wire->set_max_frame(kMaxClusterFrame);
-  // The host knows by this that it was let in: TLS 1.3 does not say so.
+  // This tells the host that it was admitted: TLS 1.3 does not.
   guest.wire->Send(News(kPing, nlohmann::json::object()));
   const std::string host = guest.host;
   Replace(host, id);
@@ -327,7 +329,7 @@ void ClusterServer::Connections::Ended(uint64_t id, const absl::Status& why) {
   events_.left(id);
 }
 
-// A stranger that goes by itself was not refused.
+// A stranger that leaves by itself was not refused.
 void ClusterServer::Connections::WarnOf(const Guest& guest, const absl::Status& why) {
   if (guest.phase != Phase::kShaking && absl::IsUnavailable(why)) return;
   Warn(absl::StrCat("a connection from ", guest.wire->name(), " is refused: ", why.message()));
@@ -349,7 +351,7 @@ void ClusterServer::Connections::AwaitSweep() {
   });
 }
 
-// What came while this process stood still has not been read then, so nobody is judged by that.
+// If this process stood still, it has not yet read what came meanwhile, so no silence counts.
 void ClusterServer::Connections::Sweep() {
   const Instant now = Now();
   const bool stood_still = now - next_sweep_ > kOwnPause;

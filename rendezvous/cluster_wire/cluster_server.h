@@ -20,46 +20,47 @@ class io_context;
 namespace hlaunch {
 
 // The head's end of its connections to node daemons. A peer is a host that has shown a certificate
-// of the cluster's authority and was admitted; there is one of each host, the newest. Who shows
-// none is a stranger, who may ask one question in kStrangerPatience. Who shows a wrong one gets
-// nothing. A peer that says nothing for kSilence, does not read what it is sent, sends what is no
-// message, or whose certificate has expired is cut.
+// of the cluster's authority and was admitted; only the newest connection of each host stays. A
+// client that shows no certificate is a stranger and may ask one question within kStrangerPatience.
+// A client that shows a wrong one gets no answer. A peer is cut if it is silent for kSilence, does
+// not read what it is sent, sends an invalid message, or if its certificate has expired.
 //
 // Belongs to the loop's thread.
 class ClusterServer {
  public:
   struct Events {
-    // Whether it may be a peer, beyond that its certificate is right.
+    // Returns true if the host, whose certificate is right, may be a peer.
     std::function<bool(const CertifiedHost&)> admits;
-    // Whether it is the host of this machine, which may come from here with a certificate that has
-    // expired, to have it renewed. Unset: none is.
+    // Returns true for the host of this machine, which may connect from here with an expired
+    // certificate to have it renewed. If unset, no host may.
     std::function<bool(const CertifiedHost&)> is_own;
     std::function<void(uint64_t peer, const std::string& host)> came;
     std::function<void(uint64_t peer, Envelope)> said;
-    std::function<void(uint64_t peer)> left;  // Of each that came, once.
-    // A stranger at `address` asks; Send answers, in kStrangerPatience.
+    std::function<void(uint64_t peer)> left;  // Once for each peer that came.
+    // A stranger at `address` asks. Send must answer within kStrangerPatience.
     std::function<void(uint64_t stranger, const Envelope& question, const std::string& address)>
         stranger;
   };
 
-  // `listener` listens and does not block. No event is called within this.
+  // `listener` is a listening socket that does not block. Start calls no event.
   //
   // Errors:
-  //   InvalidArgument - `identity` is not whole, or not the head's.
-  //   Internal - OpenSSL refuses.
-  //   ResourceExhausted - the kernel watches no socket more.
+  //   InvalidArgument - `identity` is damaged, or not the head's.
+  //   Internal - OpenSSL fails.
+  //   ResourceExhausted - the kernel cannot watch one more socket.
   static absl::StatusOr<std::unique_ptr<ClusterServer>> Start(asio::io_context& loop,
                                                               UniqueFd listener,
                                                               HostIdentity identity, Events events);
-  ~ClusterServer();  // Closes all connections; nothing is called any more.
+  ~ClusterServer();  // Closes all connections. No event is called any more.
 
-  // To a peer, or a stranger that has asked. Dropped if it has left.
+  // Sends to a peer, or to a stranger that has asked. Drops the envelope if the receiver has left.
   void Send(uint64_t id, const Envelope& envelope);
-  // Nothing that it says comes any more; `left` is called later.
+  // Closes the peer's connection. Nothing that the peer says arrives any more; `left` is called
+  // later.
   void Cut(uint64_t peer);
-  // What those see who connect from now on.
+  // Shows this identity on connections that begin from now on.
   //
-  // Errors: as of Start; then nothing changes.
+  // Errors: as Start; nothing changes then.
   absl::Status Renew(const HostIdentity& identity);
 
   size_t peers() const;
@@ -68,7 +69,7 @@ class ClusterServer {
   class Connections;
   explicit ClusterServer(std::shared_ptr<Connections> connections);
 
-  const std::shared_ptr<Connections> connections_;  // Also owned by what it waits for.
+  const std::shared_ptr<Connections> connections_;  // Also owned by pending handlers.
 };
 
 }  // namespace hlaunch

@@ -18,7 +18,7 @@ std::string CountedAs(const std::string& literal) {
 bool CountByAddress::Admit(const std::string& literal) {
   if (full()) return false;
   size_t& count = of_one_[CountedAs(literal)];
-  if (count == most_of_one_) return false;  // Not 0, so the entry was there before.
+  if (count == most_of_one_) return false;  // Not 0, so [] has not just added it.
   ++count;
   ++size_;
   return true;

@@ -10,20 +10,20 @@
 
 namespace hlaunch {
 
-// Who may be counted as one: an IPv4 address, or the network of 64 bits of an IPv6 address, since
-// whoever has one address of that has all of them. Pure.
+// Returns the unit by which clients are counted: an IPv4 address, or the 64-bit network of an IPv6
+// address, since whoever has one address of such a network has all of them. Pure.
 std::string CountedAs(const std::string& literal);
 
-// How many of a kind there are at once, in all and of each address.
+// Counts how many of a kind there are at the same time, in all and from each address.
 //
 // Belongs to one thread.
 class CountByAddress {
  public:
   CountByAddress(size_t most, size_t most_of_one) : most_(most), most_of_one_(most_of_one) {}
 
-  // Counts one more from `literal`; false, and it is not counted: there are enough.
+  // Counts one more from `literal`. Returns false, and does not count it, if there are enough.
   bool Admit(const std::string& literal);
-  // One that was counted is gone.
+  // Uncounts one that Admit has counted.
   void Leave(const std::string& literal);
 
   size_t size() const { return size_; }

@@ -20,7 +20,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr long kMostCertificates = 32 << 10;  // Bytes that the other end may show.
+constexpr long kMostCertificates = 32 << 10;  // Bytes that the peer may show.
 constexpr int kDepth = 1;                     // The authority signs each certificate itself.
 
 using Store = std::unique_ptr<X509_STORE, Freed<X509_STORE_free>>;
@@ -69,7 +69,7 @@ bool IsHead(bool is_believed, asio::ssl::verify_context& context) {
   return false;
 }
 
-// What OpenSSL has found, but for a host's age that is forgiven.
+// Returns OpenSSL's verdict, except that `forgives` may accept a host's expired certificate.
 bool IsBelieved(bool is_believed, asio::ssl::verify_context& context, const Forgives& forgives) {
   X509_STORE_CTX* chain = context.native_handle();
   const bool is_only_old = !is_believed && X509_STORE_CTX_get_error_depth(chain) == 0 &&
@@ -81,7 +81,7 @@ bool IsBelieved(bool is_believed, asio::ssl::verify_context& context, const Forg
   return true;
 }
 
-// Of those that the other end showed; null: none has the pin.
+// Returns the certificate with this pin among those that the peer has shown, or null.
 X509* AuthorityWithPin(X509_STORE_CTX* shown, const std::string& pin) {
   STACK_OF(X509)* certificates = X509_STORE_CTX_get0_untrusted(shown);
   for (int i = 0; i < sk_X509_num(certificates); ++i) {

@@ -11,33 +11,37 @@
 #include "asio/ssl/context.hpp"
 #include "rendezvous/trust/cluster_authority.h"
 
-// What OpenSSL is to believe and to show at each end of a cluster's connections: TLS 1.3 alone,
-// with P-256, without tickets, so that each connection proves itself anew. For this room alone.
+// The set-up of OpenSSL for each end of a cluster's connections: what it trusts and what it shows.
+// Only TLS 1.3 with P-256 is used, without tickets, so that each connection proves its identity
+// again. Used in this folder only.
 
 namespace hlaunch {
 
 using TlsContext = std::shared_ptr<asio::ssl::context>;  // Owned by its connections, too.
 
-// Whether it is no matter that this host's certificate has expired.
+// Returns true if this host's certificate is accepted though it has expired.
 using Forgives = std::function<bool(const CertifiedHost&)>;
 
-// The head's. Who shows a certificate must show a host's of this authority; one without is a
-// stranger. It shows the authority's certificate, too, by whose pin strangers know it. `forgives`
-// may be unset, and forgives nobody then.
+// Returns the head's context. A client that shows a certificate must show that of a host of this
+// authority; a client that shows none is a stranger. The head also shows the authority's
+// certificate, by whose pin strangers recognize the head. If `forgives` is unset, no expired
+// certificate is accepted.
 //
 // Errors, of all three:
-//   InvalidArgument - what is to be shown or believed is not whole; the message says what.
-//   Internal - OpenSSL refuses.
+//   InvalidArgument - a certificate or key is damaged; the message says which.
+//   Internal - OpenSSL fails.
 absl::StatusOr<TlsContext> TlsOfServer(const HostIdentity& identity, Forgives forgives = nullptr);
 
-// A node daemon's, which believes the head of its authority alone: no other host can be it.
+// Returns a node daemon's context. It trusts only the head of its authority: no other host can pass
+// for the head.
 absl::StatusOr<TlsContext> TlsOfHost(const HostIdentity& identity);
 
-// Of one who is to become a host, and believes the head of the authority with this pin.
+// Returns the context of a machine that wants to become a host. It trusts the head of the authority
+// with this pin.
 absl::StatusOr<TlsContext> TlsOfStranger(const std::string& pin);
 
-// Why the handshake of `tls` failed, or what the other end said of ours, in words; `error` is what
-// the stream said.
+// Returns in words why the handshake of `tls` failed, or why the peer rejected ours. `error` is the
+// stream's error.
 std::string WhyNoTls(SSL* tls, const asio::error_code& error);
 
 }  // namespace hlaunch

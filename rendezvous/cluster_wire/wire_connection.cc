@@ -21,7 +21,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kSmallAnswer = 64 << 10;  // As those to orders, which must not be lost.
+constexpr size_t kSmallAnswer = 64 << 10;  // Answers to orders are smaller; none may be lost.
 
 asio::ip::tcp ProtocolOf(int fd) {
   sockaddr_storage own{};
@@ -144,7 +144,7 @@ void WireConnection::Send(const Envelope& envelope) {
 
 void WireConnection::Write() {
   leaving_.swap(waiting_);
-  if (leaving_.empty()) return std::string().swap(waiting_);  // Which may have been large.
+  if (leaving_.empty()) return std::string().swap(waiting_);  // Frees it: it may have been large.
   asio::async_write(stream_, asio::buffer(leaving_),
                     [self = shared_from_this()](const asio::error_code& error, size_t) {
                       if (self->ended_) return;
@@ -173,14 +173,14 @@ void WireConnection::End(absl::Status why) {
 
 void WireConnection::Drop() {
   ended_ = true;
-  // Later: one of them may be what calls this.
+  // Destroys the callbacks later, since one of them may be the caller.
   asio::post(stream_.get_executor(), [events = std::exchange(events_, {})] {});
   asio::error_code ignored;
   stream_.next_layer().close(ignored);
 }
 
 const X509* WireConnection::shown() const {
-  // The peer's is owned by the connection's session, which outlives what is asked here.
+  // The connection's session owns the certificate and outlives what the caller does with it.
   return SSL_get0_peer_certificate(const_cast<WireConnection*>(this)->stream_.native_handle());
 }
 

@@ -22,52 +22,53 @@
 
 namespace hlaunch {
 
-inline constexpr size_t kMostQueued = 16 << 20;  // Bytes for a peer that does not read them.
+inline constexpr size_t kMostQueued = 16 << 20;  // Bytes that wait for a peer to read them.
 
-// News that say nothing but that who sends them lives. They never reach Events::said.
+// The news with which a peer says only that it is alive. It never reaches Events::said.
 inline constexpr char kPing[] = "ping";
 
 // One connection to the other end of the wire: first the handshake, then messages both ways.
 //
-// Belongs to the loop's thread; owned by who made it and by what it waits for.
+// Owned by its creator and by pending handlers. Belongs to the loop's thread.
 class WireConnection : public std::enable_shared_from_this<WireConnection> {
  public:
   struct Events {
     std::function<void()> shaken;                    // The handshake has succeeded.
-    std::function<void(Envelope)> said;              // The other end; never of a ping.
-    std::function<void()> pinged;                    // It lives.
-    std::function<void(const absl::Status&)> ended;  // Once, never within a call of ours.
+    std::function<void(Envelope)> said;              // The peer has sent this; never a ping.
+    std::function<void()> pinged;                    // The peer has sent a ping.
+    std::function<void(const absl::Status&)> ended;  // Once, never from within a call of ours.
   };
 
-  // Over a connected socket that does not block.
+  // Makes a connection over a connected socket that does not block.
   //
   // Errors:
-  //   ResourceExhausted - the kernel watches no socket more.
+  //   ResourceExhausted - the kernel cannot watch one more socket.
   static absl::StatusOr<std::shared_ptr<WireConnection>> Of(asio::io_context& loop, UniqueFd fd,
                                                             TlsContext context);
 
-  // Begins the handshake. After it frames of at most `max_frame` are taken.
+  // Begins the handshake. After it the connection accepts frames of at most `max_frame`.
   void Begin(bool is_server, size_t max_frame, Events events);
 
-  // Queues it. What is too long for a frame is not sent: instead of such an answer an error is, and
-  // anything else is lost and logged. The connection ends if more than kMostQueued is queued; an
-  // error is sent instead of a large answer with which it would be more than half of that.
+  // Queues the envelope. An answer that is too long for a frame is replaced by an error; any other
+  // envelope that is too long is lost and logged. The connection ends if more than kMostQueued
+  // would be queued. A large answer is replaced by an error if more than half of that would be
+  // queued with it.
   void Send(const Envelope& envelope);
 
-  // Ends it, for which `why` is given to `ended`: later, and nothing else is called any more.
+  // Ends the connection. `ended` is called later with `why`; nothing else is called any more.
   void End(absl::Status why);
-  // Ends it, and nothing at all is called any more.
+  // Ends the connection. Nothing is called any more, not even `ended`.
   void Drop();
 
   void set_max_frame(size_t max_frame) { reader_.set_max_frame(max_frame); }
 
-  // Null: the other end has shown no certificate. Known after the handshake.
+  // Returns the peer's certificate; null if it has shown none. Known after the handshake.
   const X509* shown() const;
   const std::string& name() const { return name_; }  // "10.0.0.7 port 40112", for messages.
   Instant heard() const { return heard_; }           // When bytes came last.
   size_t queued() const { return waiting_.size() + leaving_.size(); }
 
-  // By Of.
+  // For Of only.
   WireConnection(asio::ip::tcp::socket socket, TlsContext context);
 
  private:
@@ -84,17 +85,17 @@ class WireConnection : public std::enable_shared_from_this<WireConnection> {
   Events events_;
   FrameReader reader_;
   std::array<char, 4096> buffer_;
-  std::string waiting_;  // To be sent after what is leaving.
-  std::string leaving_;  // Empty: nothing is being sent.
+  std::string waiting_;  // To be sent after leaving_.
+  std::string leaving_;  // Being sent; empty if nothing is.
   Instant heard_;
   bool ended_ = false;
 };
 
-// The address of the other end of the connected socket `fd`, a literal: IPv4 also where the socket
-// is one of IPv6. Empty: it is connected no more.
+// Returns the address of the peer of the connected socket `fd`, as a literal; that of an IPv4 peer
+// is IPv4 also on an IPv6 socket. Empty if the socket is not connected any more.
 std::string PeerLiteral(int fd);
 
-// What is sent for `envelope`; unset: nothing, since it is too long. Pure.
+// Returns what is sent for `envelope`; unset if nothing is, since it is too long. Pure.
 std::optional<std::string> FrameFor(const Envelope& envelope);
 
 }  // namespace hlaunch

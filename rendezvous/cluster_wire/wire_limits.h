@@ -7,29 +7,30 @@
 
 #include "proto/base/clock.h"
 
-// What each end of the wire bears of the other one.
+// The limits that each end of the wire sets to the other.
 
 namespace hlaunch {
 
 inline constexpr Duration kHandshakePatience = std::chrono::seconds(10);
-// Of a stranger, to ask; and then, to take the answer and go.
+// Time for a stranger to ask, and then once more to take the answer and leave.
 inline constexpr Duration kStrangerPatience = std::chrono::seconds(10);
 inline constexpr Duration kPingEvery = std::chrono::seconds(2);
-inline constexpr Duration kSilence = std::chrono::seconds(10);  // Then a connection is over.
-// A timer that comes so late says that this process stood still, and has read nothing meanwhile.
+inline constexpr Duration kSilence = std::chrono::seconds(10);  // Then the connection is closed.
+// A timer that fires this late shows that this process stood still and has read nothing meanwhile.
 inline constexpr Duration kOwnPause = std::chrono::seconds(1);
 
-// Of those who have shown no certificate, at the same time, and of one address. All hosts of a
-// cluster behind one address may come at once; then some of them come a second time.
+// At most this many connections without a certificate at the same time, in all and from one address
+// (OfOne). If all hosts of a cluster behind one address connect at once, some of them must connect
+// a second time.
 inline constexpr size_t kMostHandshakes = 256;
 inline constexpr size_t kMostHandshakesOfOne = 32;
 inline constexpr size_t kMostStrangers = 64;
 inline constexpr size_t kMostStrangersOfOne = 8;
 
-// A host connects again after a time between these two.
+// A host pauses at most this long before it connects again: at first, and after many failures.
 inline constexpr Duration kFirstRetry = std::chrono::milliseconds(200);
 inline constexpr Duration kLastRetry = std::chrono::seconds(2);
-inline constexpr Duration kConnectPatience = std::chrono::seconds(3);  // Of one address.
+inline constexpr Duration kConnectPatience = std::chrono::seconds(3);  // For each address.
 inline constexpr Duration kLookupPatience = std::chrono::seconds(10);
 
 }  // namespace hlaunch

@@ -24,12 +24,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// At one member. An election of etcd's takes a second, and calls that wait for it are answered.
+// For an attempt at one member. An election in etcd takes a second, and then the calls that wait
+// for it are answered.
 constexpr Duration kShortAttempt = milliseconds(500);
 constexpr Duration kLongAttempt = std::chrono::seconds(2);
 constexpr Duration kFirstPause = milliseconds(50);  // Between two attempts; doubles.
 constexpr Duration kLastPause = milliseconds(500);
-constexpr Duration kNamePatience = milliseconds(500);  // With whoever knows names.
+constexpr Duration kNamePatience = milliseconds(500);  // For the name lookup.
 
 // gRPC takes deadlines on the wall clock.
 std::chrono::system_clock::time_point OnTheWall(Instant deadline) {
@@ -38,14 +39,14 @@ std::chrono::system_clock::time_point OnTheWall(Instant deadline) {
              std::max(Duration::zero(), deadline - MonotonicClock().Now()));
 }
 
-// A token has run out, or users and roles were changed since it was made.
+// Returns true if the token has expired, or if users or roles have changed since it was made.
 bool WantsToken(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
          absl::StrContains(status.error_message(), "revision of auth store is old") ||
          absl::StrContains(status.error_message(), "auth: revision in header is old");
 }
 
-// Whether another member, or the same one later, may do better.
+// Returns true if another member, or the same one later, may succeed.
 bool MayPass(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
@@ -69,8 +70,8 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const EtcdCluster& clus
   return grpc::SslCredentials(options);
 }
 
-// At the `turn`th of the member's addresses, in a circle: it may listen at one of them alone. Null
-// while its name leads nowhere.
+// Connects to the `turn`th of the member's addresses, in a circle, since the member may listen at
+// only one of them. Returns null while the member's name does not resolve.
 std::shared_ptr<EtcdClient::Member> Connect(const EtcdCluster& cluster, const EtcdMember& member,
                                             size_t turn) {
   const auto found = Lookup::Start(member.host)->Await(MonotonicClock().Now() + kNamePatience);
@@ -113,7 +114,7 @@ EtcdClient::EtcdClient(EtcdCluster cluster)
 
 absl::Status EtcdClient::Try(Instant deadline, const Call& call, int* unanswered) {
   grpc::Status status(grpc::StatusCode::UNAVAILABLE, "no time left");
-  bool again = true;  // With a new token, once.
+  bool again = true;  // One retry with a new token is left.
   Duration pause = kFirstPause;
   while (MonotonicClock().Now() < deadline) {
     size_t index = 0;
@@ -155,14 +156,15 @@ std::shared_ptr<EtcdClient::Member> EtcdClient::MemberNow(size_t* index) {
   return members_[*index] = made;
 }
 
-// One member that hangs leaves time for the others.
+// A member that hangs leaves time for the others.
 Instant EtcdClient::EndOfAttempt(Instant deadline) const {
   const Instant now = MonotonicClock().Now();
   const Duration share = (deadline - now) / static_cast<int>(cluster_.members.size());
   return std::min(deadline, now + std::clamp(share, kShortAttempt, kLongAttempt));
 }
 
-// Its name is looked up anew the next time: its host may have moved.
+// Goes on to the next member. The name of this one is looked up again the next time, since its host
+// may have moved.
 void EtcdClient::PassOver(size_t index) {
   MutexLock lock(&mu_);
   members_[index].reset();
@@ -172,7 +174,7 @@ void EtcdClient::PassOver(size_t index) {
 grpc::Status EtcdClient::TryOnce(const Member& member, Instant deadline, const Call& call) {
   grpc::ClientContext context;
   context.set_deadline(OnTheWall(deadline));
-  context.AddMetadata("hasleader", "true");  // Refused by a member that has lost its cluster.
+  context.AddMetadata("hasleader", "true");  // A member that has lost its cluster refuses it.
   if (!cluster_.user.empty()) {
     MutexLock lock(&mu_);
     if (token_.empty()) return {grpc::StatusCode::UNAUTHENTICATED, "no token yet"};

@@ -23,11 +23,11 @@ struct EtcdMember {
   uint16_t port = 2379;
 };
 
-// An etcd cluster and what it must be told. A value.
+// An etcd cluster, and the credentials for it. A value.
 struct EtcdCluster {
-  std::vector<EtcdMember> members;  // Tried in turn; one is enough to find the cluster.
+  std::vector<EtcdMember> members;  // Tried in turn; one is enough to reach the cluster.
   bool tls = false;
-  // PEM. Empty: the machine's authorities; no certificate of our own.
+  // In PEM. If empty: the machine's authorities, and no certificate of our own.
   std::string authority, certificate, key;
   std::string user, password;  // Empty: none.
 };
@@ -40,7 +40,7 @@ std::string Words(const EtcdCluster& cluster);
 // Thread-safe.
 class EtcdClient {
  public:
-  // What a call is made with. `context` has its deadline and its metadata.
+  // The stubs of one member. The `context` of a Call already has its deadline and metadata.
   struct Member {
     std::unique_ptr<etcdserverpb::KV::Stub> kv;
     std::unique_ptr<etcdserverpb::Lease::Stub> lease;
@@ -50,13 +50,13 @@ class EtcdClient {
 
   explicit EtcdClient(EtcdCluster cluster);
 
-  // Makes `call` until a member answers, or until `deadline`. A call that got no answer may have
-  // been done all the same, so it must bear to be made again; `unanswered` counts them.
+  // Repeats `call` until a member answers or until `deadline`. etcd may have done a call that got
+  // no answer, so the call must be safe to repeat; `unanswered` counts such calls.
   //
   // Errors, which name the cluster:
   //   Unavailable - no member answered in time.
   //   ResourceExhausted - the cluster is out of space, or has too many requests.
-  //   PermissionDenied - the user may not, or is not known.
+  //   PermissionDenied - the user has no right to this, or is unknown.
   //   others - as etcd says; never Aborted.
   absl::Status Try(Instant deadline, const Call& call, int* unanswered = nullptr);
 
@@ -74,9 +74,10 @@ class EtcdClient {
   const std::string words_;
   Mutex mu_;
   size_t current_ ABSL_GUARDED_BY(mu_) = 0;
-  // By cluster_.members; null: no channel yet. Shared with calls that are under way.
+  // In the order of cluster_.members; null if there is no channel yet. Shared with calls that are
+  // under way.
   std::vector<std::shared_ptr<Member>> members_ ABSL_GUARDED_BY(mu_);
-  std::vector<size_t> turns_ ABSL_GUARDED_BY(mu_);  // Connections to each so far.
+  std::vector<size_t> turns_ ABSL_GUARDED_BY(mu_);  // Connections made to each so far.
   std::string token_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -24,15 +24,16 @@ using etcdserverpb::TxnRequest;
 using etcdserverpb::TxnResponse;
 using std::chrono::seconds;
 
-constexpr Duration kPatience = seconds(5);  // With one call, all members included.
+constexpr Duration kPatience = seconds(5);  // For one call, over all members.
 constexpr Duration kLastWord = seconds(1);
-constexpr int64_t kPage = 100;                  // Records that are read at once.
+constexpr int64_t kPage = 100;                  // Records per page.
 constexpr size_t kMaxRecordBytes = 1400 << 10;  // etcd takes requests of 1.5 MiB.
-constexpr int kMarginShare = 5;                 // Of the lease, since clocks may go apart.
+constexpr int kMarginShare = 5;                 // The margin is 1/5 of the lease: clocks may drift.
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// The key behind all that begin with `prefix`. Requires: it ends with no 0xff.
+// Returns the first key behind all keys that begin with `prefix`. Requires: `prefix` does not end
+// with 0xff.
 std::string EndOf(std::string prefix) {
   ++prefix.back();
   return prefix;
@@ -53,7 +54,7 @@ void ElseRead(TxnRequest* txn, const std::string& key) {
   txn->add_failure()->mutable_request_range()->set_key(key);
 }
 
-// What ElseRead has read as the i-th; all 0 where there is nothing.
+// Returns what the i-th ElseRead has read; all fields are 0 if there is nothing.
 KeyValue ReadBy(const TxnResponse& response, int i) {
   if (i >= response.responses_size()) return {};
   const auto& range = response.responses(i).response_range();
@@ -67,7 +68,7 @@ EtcdClient::Call TxnCall(const TxnRequest& request, TxnResponse* response) {
   };
 }
 
-// Another does. Its name may be anybody's bytes.
+// Another service leads. Its name may contain any bytes.
 absl::Status Leads(const KeyValue& leader) {
   constexpr size_t kMaxName = 255;
   return absl::AlreadyExistsError(absl::CEscape(leader.value().substr(0, kMaxName)));
@@ -107,7 +108,7 @@ EtcdKeeper::~EtcdKeeper() {
   EndLease();
 }
 
-// No lease is begun while another leads: those who stand by ask often.
+// Begins no lease while another service leads, since standby services try often.
 absl::Status EtcdKeeper::BeginLease() {
   etcdserverpb::RangeRequest read;
   read.set_key(LeaderKey());
@@ -147,11 +148,11 @@ absl::Status EtcdKeeper::TakeLeadership() {
   }
   const KeyValue leader = ReadBy(response, 0);
   if (leader.lease() != lease_) return Leads(leader);
-  fence_ = leader.create_revision();  // An attempt that got no answer was done.
+  fence_ = leader.create_revision();  // An unanswered attempt was done.
   return absl::OkStatus();
 }
 
-// Its key ends with it.
+// Revokes the lease, which also removes the leader's key.
 void EtcdKeeper::EndLease() {
   if (lease_ == 0) return;
   etcdserverpb::LeaseRevokeRequest request;
@@ -194,7 +195,7 @@ absl::Status EtcdKeeper::Lose(const std::string& why) {
   return absl::AbortedError(absl::StrCat(client_->words(), ": ", why));
 }
 
-// Says so once.
+// Logs the loss once.
 void EtcdKeeper::LoseLocked(absl::string_view why) const {
   if (!std::exchange(lost_, true)) LogWarning(absl::StrCat(client_->words(), ": ", why));
 }
@@ -230,7 +231,7 @@ bool EtcdKeeper::Renew() {
   });
   const bool mine = told.ok() && response.ttl() > 0 && HasLeaderKey(until);
   MutexLock lock(&mu_);
-  // An answer that comes too late does not call back what was told of the end.
+  // A late answer must not revive a lease that was reported as lost.
   if (stop_ || LeadsUntilLocked() == Instant()) return false;
   if (!mine) {
     LoseLocked(told.ok() ? "the lease has ended, or another leads"
@@ -241,7 +242,7 @@ bool EtcdKeeper::Renew() {
   return true;
 }
 
-// Somebody may have deleted it by hand, and then the lease says nothing.
+// A person may have deleted the leader's key; then the lease proves nothing.
 bool EtcdKeeper::HasLeaderKey(Instant deadline) {
   etcdserverpb::RangeRequest read;
   read.set_key(LeaderKey());
@@ -310,7 +311,8 @@ absl::StatusOr<RecordVersion> EtcdKeeper::Keep(const JobRecord& record, RecordVe
     int unanswered = 0;
     const absl::StatusOr<Written> written = Write(key, value, expected, until, &unanswered);
     if (written.ok() && !written->done && !IsUnsure(record.job_id) && unanswered == 0) {
-      // Then this one's view of the job is not what is kept: it begins again from there.
+      // The stored record is not the one that this process knows. It gives up the lead, and the
+      // next leader begins from there.
       return Lose(absl::StrCat("another changed the key ", key));
     }
     MutexLock lock(&mu_);
@@ -320,7 +322,8 @@ absl::StatusOr<RecordVersion> EtcdKeeper::Keep(const JobRecord& record, RecordVe
       unsure_.erase(record.job_id);
       return written->version;
     }
-    // What is there was written here, without an answer: this one takes its place.
+    // This process wrote the stored record without getting an answer, or the record is damaged. The
+    // new record replaces it.
     expected = written->version;
   }
 }

@@ -19,33 +19,33 @@
 
 namespace hlaunch {
 
-// Keeps records in etcd: a key per job, and one key, with a lease, of whoever leads. Each write
-// names the revision at which that key came to be, so etcd refuses those of whoever led before.
+// Keeps records in etcd: a key per job, and one key with a lease for the leader. Each write names
+// the revision at which the leader's key was created, so etcd refuses writes of a former leader.
 //
-// Thread-safe as RecordKeeper. Its thread, "etcd-lease", keeps the lease alive.
+// Its thread, "etcd-lease", keeps the lease alive. Thread-safe as RecordKeeper.
 class EtcdKeeper final : public RecordKeeper {
  public:
   struct Options {
     EtcdCluster cluster;
-    std::string prefix = "/hlaunch";  // Of all its keys.
-    std::string name;                 // What others are told of who leads: "node0:29400".
-    // Without a sign of life for so long it has lost. etcd may make it longer.
+    std::string prefix = "/hlaunch";  // All its keys begin with this.
+    std::string name;                 // What others see as the leader's name: "node0:29400".
+    // A leader without a sign of life for this long has lost the lead. etcd may make it longer.
     Duration lease = std::chrono::seconds(5);
-    // Of `cluster`, for who asks often; null: the keeper makes one.
+    // A client of `cluster`, for a caller that tries often. If null, the keeper makes one.
     std::shared_ptr<EtcdClient> client = nullptr;
   };
 
   // Tries once to lead.
   //
   // Errors:
-  //   AlreadyExists - another leads; the message is its name.
+  //   AlreadyExists - another service leads; the message is that service's name.
   //   others - as EtcdClient.
   static absl::StatusOr<std::unique_ptr<EtcdKeeper>> Lead(Options options);
 
-  // Lets another lead at once.
+  // Lets another service lead at once.
   ~EtcdKeeper() override;
 
-  // A record that is damaged stays, and is replaced by the next of its job.
+  // A damaged record stays until the next one of its job replaces it.
   absl::StatusOr<Listed> List() override;
   absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) override;
   Instant LeadsUntil() const override;
@@ -63,7 +63,7 @@ class EtcdKeeper final : public RecordKeeper {
   absl::Status TakeLeadership();
   void EndLease();
   void KeepAlive();
-  // False: the lease has ended.
+  // Returns false if the lease has ended or the thread must stop.
   bool Renew();
   bool HasLeaderKey(Instant deadline);
   void NoteLeaseLocked(Instant sent, int64_t seconds) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -72,11 +72,11 @@ class EtcdKeeper final : public RecordKeeper {
   absl::Status Lose(const std::string& why);
   void LoseLocked(absl::string_view why) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ListPage(std::string* from, Listed* listed, bool* more);
-  // What became of a write.
+  // The outcome of a write.
   struct Written {
     bool done = false;
-    RecordVersion version = 0;  // Of the record that is there now.
-    bool same = false;          // It is the one that was to be written.
+    RecordVersion version = 0;  // The version of the record that is stored now.
+    bool same = false;          // That record is the one that was to be written.
   };
   absl::StatusOr<Written> Write(const std::string& key, const std::string& value,
                                 RecordVersion expected, Instant until, int* unanswered);
@@ -84,14 +84,14 @@ class EtcdKeeper final : public RecordKeeper {
   const Options options_;
   const std::shared_ptr<EtcdClient> client_;
   int64_t lease_ = 0;
-  int64_t fence_ = 0;  // The revision at which the leader's key came to be.
+  int64_t fence_ = 0;  // The revision at which the leader's key was created.
 
   mutable Mutex mu_;
   CondVar stopped_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   Instant until_ ABSL_GUARDED_BY(mu_);
   mutable bool lost_ ABSL_GUARDED_BY(mu_) = false;
-  // Jobs of whose record it is unknown whether the last write was done, or whose record is damaged.
+  // Jobs for which it is unknown whether the last write was done, or whose record is damaged.
   std::set<std::string> unsure_ ABSL_GUARDED_BY(mu_);
 
   std::thread thread_;

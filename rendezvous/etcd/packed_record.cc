@@ -21,14 +21,14 @@ namespace {
 constexpr char kMagic[] = "hlaunch-packed";
 constexpr int kFormat = 1;
 constexpr size_t kLongestHeader = 64;
-constexpr size_t kMostBytes = size_t{64} << 20;  // Whatever a damaged header says.
+constexpr size_t kMostBytes = size_t{64} << 20;  // The most, whatever a damaged header says.
 
 bool IsOfLastRound(const MemberRecord& member, const JobRecord& record) {
   return member.told == record.round && record.round > 0;
 }
 
-// Whether each member of the last round holds the rank that it has there: then that need not be
-// said twice. Half of a large record are node ids, which nobody can pack.
+// Returns true if each member of the last round holds the rank that it has in that round, so that
+// the rank need not be stored twice. Half of a large record are node ids, which do not compress.
 bool MembersHoldTheirRanks(const JobRecord& record) {
   return std::all_of(record.members.begin(), record.members.end(), [&](const auto& member) {
     const auto held = record.held_ranks.find(member.info.node_id);

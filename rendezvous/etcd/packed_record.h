@@ -9,8 +9,9 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/job_record.h"
 
-// A job's record as etcd keeps it: what the journal's file holds (journal_format.h), packed by zlib
-// and without what it says twice, since etcd takes no request of more than 1.5 MiB. Pure.
+// A job's record as etcd stores it: the content of the journal's file (journal_format.h),
+// compressed by zlib and without duplicate data, since etcd accepts no request of more than 1.5
+// MiB. Pure.
 
 namespace hlaunch {
 

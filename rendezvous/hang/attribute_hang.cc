@@ -22,7 +22,7 @@ struct Group {
   std::string name;
   std::string description;
   std::set<Rank> members;
-  std::map<Rank, const GroupPicture*> pictures;  // Of those that have called a collective of it.
+  std::map<Rank, const GroupPicture*> pictures;  // Of ranks that have called a collective of it.
 
   const CollectiveCall* Call(Rank rank, int64_t sequence) const {
     const auto found = pictures.find(rank);
@@ -45,7 +45,7 @@ struct Group {
     return behind;
   }
 
-  // Of its members, those that are in that collective.
+  // Returns the members that are in that collective.
   std::vector<Rank> Inside(int64_t sequence) const {
     std::vector<Rank> inside;
     for (const Rank rank : members) {
@@ -61,7 +61,7 @@ struct Wait {
   Rank rank = 0;
   const Group* group = nullptr;
   const CollectiveCall* call = nullptr;
-  std::vector<Rank> behind;  // For whom; empty: all have come.
+  std::vector<Rank> behind;  // The ranks that it waits for; empty: all have come.
 };
 
 std::vector<Group> Groups(const std::vector<RankPicture>& ranks) {
@@ -86,7 +86,8 @@ std::vector<Group> Groups(const std::vector<RankPicture>& ranks) {
   return known;
 }
 
-// The first collective of each group in which a rank is: those after it wait for it as well.
+// Returns, for each group, the first collective that each rank is in; the rank's later ones wait
+// for that one as well.
 std::vector<Wait> Waits(const std::vector<Group>& groups) {
   std::vector<Wait> waits;
   for (const Group& group : groups) {
@@ -100,7 +101,7 @@ std::vector<Wait> Waits(const std::vector<Group>& groups) {
   return waits;
 }
 
-// Whether all ranks must give the same sizes to it.
+// Returns true if all ranks must pass the same sizes to `op`.
 bool SizesMustAgree(const std::string& op) {
   return op == "all_reduce" || op == "allreduce" || op == "broadcast" || op == "reduce";
 }
@@ -109,7 +110,8 @@ std::string Signature(const CollectiveCall& call, bool with_sizes) {
   return with_sizes && !call.sizes.empty() ? absl::StrCat(call.op, " ", call.sizes) : call.op;
 }
 
-// What the members of a group have called as number `sequence`, if not all the same.
+// Returns what the members of a group have called as number `sequence`; empty if all called the
+// same.
 std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
   std::map<std::string, std::vector<Rank>> ops, calls;
   bool sizes = true;
@@ -156,7 +158,7 @@ std::optional<HangVerdict> FindMismatch(const std::vector<Wait>& waits) {
   return std::nullopt;
 }
 
-// Where those that are behind are awaited by the most.
+// Returns the wait for a culprit in which the most ranks are.
 const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprits) {
   const Wait* widest = nullptr;
   size_t most = 0;
@@ -171,8 +173,8 @@ const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprit
   return widest;
 }
 
-// Ranks that are awaited and wait for nobody, as far as is known: who waits for a single other rank
-// is one only if there is no other.
+// Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
+// send, recv or the master store counts only if there is no other.
 std::set<Rank> Sinks(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits) {
   std::set<Rank> sinks;
   for (const Wait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
@@ -193,7 +195,7 @@ HangVerdict Behind(const std::vector<Group>& groups, const std::vector<Wait>& wa
   verdict.culprits.assign(sinks.begin(), sinks.end());
   verdict.wavefront = "behind";
   for (const Rank rank : sinks) {
-    int64_t calls = 0;  // Whatever it calls, it goes on.
+    int64_t calls = 0;  // Whatever a rank calls, it goes on.
     for (const Group& group : groups) calls += group.LastOf(rank);
     absl::StrAppend(&verdict.wavefront, "/", rank, ":", calls);
   }
@@ -218,7 +220,8 @@ HangVerdict Crossed(const std::vector<Wait>& waits) {
   return verdict;
 }
 
-// Messages between two ranks are not counted, so what has come of them so far tells whether any do.
+// Messages between two ranks have no numbers, so the amount that was moved so far tells whether any
+// arrive.
 std::string PeersWavefront(const std::vector<RankPicture>& ranks) {
   std::string wavefront = "peers/";
   for (const RankPicture& rank : ranks) {
@@ -227,8 +230,8 @@ std::string PeersWavefront(const std::vector<RankPicture>& ranks) {
   return wavefront;
 }
 
-// Who waits neither for the master store nor in send or recv is awaited by those who do; the store
-// comes first, for messages follow what is done there.
+// Ranks that wait for the master store, or in send or recv, wait for the ranks that do neither. The
+// store comes first, since messages follow what is done there.
 HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
   HangVerdict verdict;
   std::vector<Rank> in_store, in_p2p, ended;
@@ -252,8 +255,8 @@ HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
   return verdict;
 }
 
-// Whether those that are awaited are all in the master store, and more than those that await them:
-// then these have not come there, to a new group for example.
+// Returns true if all awaited ranks are in the master store, and they are more than the ranks that
+// wait for them: then the latter have not come to the store, for example for a new group.
 bool AwaitTheStore(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits,
                    const std::set<Rank>& sinks) {
   std::set<Rank> awaiting;
@@ -281,7 +284,7 @@ HangVerdict Attribute(const std::vector<RankPicture>& ranks) {
 
 bool IsStopped(const RankPicture& rank) { return rank.state == 'T' || rank.state == 't'; }
 
-// Who waits for a single rank waits perhaps for one that works.
+// A rank that waits for a single other rank may wait for one that works.
 bool MayWork(const RankPicture& rank) { return rank.busy || (rank.in_p2p && !rank.ended); }
 
 }  // namespace
@@ -296,7 +299,7 @@ HangVerdict AttributeHang(const std::vector<RankPicture>& ranks) {
     debugged = debugged || rank.traced;
     all_work = all_work && MayWork(rank);
   }
-  if (all_stopped || debugged) return {};  // Somebody knows.
+  if (all_stopped || debugged) return {};  // A person has caused this.
   verdict.busy = all_work;
   return verdict;
 }

@@ -11,14 +11,14 @@
 
 namespace hlaunch {
 
-// What holds up those who wait.
+// What holds up the ranks that wait.
 enum class HangKind {
-  kNone,       // Nobody waits, as far as can be seen.
+  kNone,       // No rank waits, as far as can be seen.
   kBehind,     // Ranks have not come to where the others wait.
   kMismatch,   // Ranks have called different collectives, or with different sizes.
   kCrossed,    // Ranks use groups in different orders: each waits for another.
   kAllInside,  // All ranks of a group have come to the collective, and it does not end.
-  kStore,      // All wait for keys in the master store that nobody has set.
+  kStore,      // All wait for keys in the master store that no rank has set.
   kPeers,      // All wait in calls between two ranks.
 };
 
@@ -28,23 +28,23 @@ struct SameCall {
   std::vector<Rank> ranks;
 };
 
-// Who is waited for, and where. A value.
+// The verdict: which ranks hold up the others, and where. A value.
 struct HangVerdict {
   HangKind kind = HangKind::kNone;
-  std::vector<Rank> culprits;  // In their order. Empty: it is nobody's fault.
-  std::vector<Rank> waiting;   // Who is in the collective, in the master store, or in send or recv.
-  std::string group;           // Its description, else its name; empty: they wait elsewhere,
-  bool for_peers = false;      // in send or recv, else in the master store.
+  std::vector<Rank> culprits;  // In rank order. Empty if no rank is to blame.
+  std::vector<Rank> waiting;   // Ranks in the collective, in the master store, or in send or recv.
+  std::string group;           // Its description, else its name. If empty, they wait elsewhere:
+  bool for_peers = false;      // in send or recv if true, else in the master store.
   size_t group_size = 0;
-  CollectiveCall collective;    // In which they wait.
-  std::vector<SameCall> calls;  // kMismatch: the rarest first. kCrossed: where each of them is.
-  std::string wavefront;        // The same for as long as the same ranks hold up the same thing.
+  CollectiveCall collective;    // The collective in which they wait.
+  std::vector<SameCall> calls;  // kMismatch: the rarest first. kCrossed: where the ranks are.
+  std::string wavefront;        // Unchanged for as long as the same ranks hold up the same thing.
   bool busy = false;            // All culprits compute, read or write, or may wait for such a rank.
 };
 
-// Finds who holds up the others. A rank that is in a collective waits for those of its group that
-// have not come to it; who is waited for and waits for nobody is the cause. Nothing is found where
-// all are stopped, or a debugger holds who is waited for. Pure.
+// Finds which ranks hold up the others. A rank in a collective waits for the ranks of its group
+// that have not come to it. A rank that is waited for and waits for no other is a culprit. Finds
+// nothing if all ranks are stopped, or if a debugger holds a culprit. Pure.
 HangVerdict AttributeHang(const std::vector<RankPicture>& ranks);
 
 }  // namespace hlaunch

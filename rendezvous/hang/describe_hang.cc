@@ -50,7 +50,7 @@ std::string Name(const RankPicture& rank) {
                       "local rank ", rank.local_rank, ", pid ", rank.pid, ")");
 }
 
-// A line for each of them, and the number of those that are left out.
+// Returns a line for each of `chosen`, and how many are left out.
 std::string Lines(const std::vector<Rank>& chosen, const std::vector<RankPicture>& ranks,
                   absl::string_view has) {
   std::string lines;

@@ -11,25 +11,25 @@
 
 namespace hlaunch {
 
-// What a rank does instead of going on: "is stopped (state T)", "stands in load (loader.py:88)".
-// Pure.
+// Returns what a rank does instead of going on: "is stopped (state T)", "stands in load
+// (loader.py:88)". Pure.
 std::string DescribeRank(const RankPicture& rank);
 
-// Who waits where, in a line, and a line for each rank that holds them up. Empty: nobody waits.
-// Pure.
+// Returns a line that says which ranks wait where, and a line for each rank that holds them up.
+// Empty if no rank waits. Pure.
 std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
 
-// The hang as a person is told of it, after `age`: the same with the time before it. Pure.
+// Returns what people are told of the hang: its `age`, then DescribeStandstill. Pure.
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                          Duration age);
 
-// Why `rank` is taken for the cause, in one line: "hangs: it has not come to all_reduce number 4 of
-// default_pg for 75 s: it stands in load (loader.py:88)". Pure.
+// Returns why `rank` is taken for the cause, in one line: "hangs: it has not come to all_reduce
+// number 4 of default_pg for 75 s: it stands in load (loader.py:88)". Pure.
 std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                             Rank rank, Duration age);
 
-// The culprits that have not ended; where there are none, one of those that wait: it takes a
-// restart to get them out. Pure.
+// Returns the culprits that have not ended. If there are none, returns one of the ranks that wait,
+// since only a restart can free them. Pure.
 std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
 
 }  // namespace hlaunch

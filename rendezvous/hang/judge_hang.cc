@@ -10,13 +10,14 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kLeast = std::chrono::seconds(60);    // A time-out that is learnt.
-constexpr Duration kPatience = std::chrono::minutes(5);  // With work, and with a start.
+constexpr Duration kLeast = std::chrono::seconds(60);    // The shortest time-out that is learnt.
+constexpr Duration kPatience = std::chrono::minutes(5);  // At least, for work and for a start.
 constexpr int kTimesTheLongest = 5;
 constexpr int64_t kFirstCollectives = 3;  // Data and checkpoints are loaded between them.
-constexpr int kForWork = 5;               // Times the time-out.
+constexpr int kForWork = 5;               // This many times the time-out.
 
-// Whether a rank is known to be missing, or ranks to be at odds: half of the time-out will do.
+// Returns true if a rank is known to be missing, or ranks contradict each other: then half of the
+// time-out is enough.
 bool IsClear(const HangVerdict& verdict) {
   return (verdict.kind == HangKind::kBehind && !verdict.for_peers) ||
          verdict.kind == HangKind::kMismatch || verdict.kind == HangKind::kCrossed;

@@ -11,20 +11,20 @@
 
 namespace hlaunch {
 
-// How long a standstill of that kind may last. `longest` is the longest one that ended by itself.
-// Where the cause is clear it is half of the time-out; ranks that work are given more, and so is
-// a start, before the first few collectives. Pure.
+// Returns how long a standstill of this kind may last. `longest` is the longest one that ended by
+// itself. If the cause is clear, the limit is half of the time-out. If the time-out is learnt,
+// ranks that work get more time, and so does a start, before the first few collectives. Pure.
 Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration longest);
 
-// What a look at the ranks comes to. A value.
+// The result of a look at the ranks. A value.
 struct HangNews {
   enum class Kind {
     kNothing,
     kSuspect,  // The standstill has lasted for its limit.
-    kWentOn,   // One that was suspected is over.
+    kWentOn,   // A suspected standstill is over.
   };
   Kind kind = Kind::kNothing;
-  Duration age{};  // Of the standstill; zero: there is none, or its suspicion is known.
+  Duration age{};  // Of the standstill; zero if there is none or kSuspect was returned before.
 };
 
 // Follows one round's standstills from look to look.
@@ -34,10 +34,10 @@ class HangJudge {
  public:
   explicit HangJudge(HangRule rule) : rule_(rule) {}
 
-  // What was seen at `now`.
+  // Judges what was seen at `now`.
   HangNews Look(const HangVerdict& verdict, Instant now);
 
-  // Nobody could look for that long: it says nothing of the ranks.
+  // For that long no look was possible, which says nothing about the ranks.
   void Forgive(Duration blind);
 
   bool suspects() const { return suspects_; }

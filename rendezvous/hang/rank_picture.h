@@ -17,7 +17,7 @@ namespace hlaunch {
 struct CollectiveCall {
   int64_t sequence = 0;  // Counted by the group's ranks, from 1.
   std::string op;        // "all_reduce"
-  std::string sizes;     // "[1024, 8] Float", of what goes in.
+  std::string sizes;     // "[1024, 8] Float", of the input.
   bool inside = false;   // The call is not over.
 };
 
@@ -25,8 +25,8 @@ struct CollectiveCall {
 struct GroupPicture {
   std::string name;                    // Torch's, unique in the job.
   std::string description;             // For people; may be empty.
-  std::vector<Rank> members;           // Empty: the rank does not know.
-  std::vector<CollectiveCall> latest;  // In their order; empty: it has called none.
+  std::vector<Rank> members;           // Empty if the rank does not know.
+  std::vector<CollectiveCall> latest;  // In their order; empty if it has called none.
 };
 
 // One rank.
@@ -40,13 +40,13 @@ struct RankPicture {
   bool answers = true;    // It has answered this time.
   bool still = false;     // It has called no collective since the look before, as far as is known.
   bool in_store = false;  // It waits for the master store.
-  bool in_p2p = false;    // It waits for one other rank, which may be any.
+  bool in_p2p = false;    // It waits for one other rank; which one is unknown.
   char state = '?';       // R, S, D, T … as in proc(5).
   std::string kernel;     // The kernel's function in which it waits; may be empty.
   bool traced = false;    // A debugger holds it.
   bool busy = false;      // It computes, reads or writes.
   uint64_t moved = 0;     // Grows while it sends, receives, reads or writes.
-  bool holds_interpreter = false;  // No other thread of it gets Python's lock.
+  bool holds_interpreter = false;  // Its other threads do not get Python's lock.
   std::string place;               // The user's own line: "load (loader.py:88)"; may be empty.
   std::vector<GroupPicture> groups;
 };

@@ -17,8 +17,8 @@ std::string NameOf(const GroupPicture& group) {
   return group.description.empty() ? group.name : group.description;
 }
 
-// "all_reduce number 4 of default_pg ([4] Float)" of the call that is not over; empty: there is
-// none.
+// Describes the call that is not over: "all_reduce number 4 of default_pg ([4] Float)"; empty if
+// there is none.
 std::string InsideOf(const RankPicture& rank) {
   for (const GroupPicture& group : rank.groups) {
     for (const CollectiveCall& call : group.latest) {
@@ -80,7 +80,7 @@ std::string DescribeProgress(const std::vector<RankPicture>& ranks) {
       if (call.sequence > span.last.sequence) span.last = call;
     }
   }
-  // The one in which most is called says most.
+  // The group with the most calls tells the most.
   const auto most = std::max_element(
       groups.begin(), groups.end(),
       [](const auto& a, const auto& b) { return a.second.last.sequence < b.second.last.sequence; });

@@ -21,19 +21,19 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of what is told of many jobs: an answer is one frame.
+// Bytes of a list in an answer: the answer must fit into one frame.
 constexpr size_t kMaxList = 3 << 20;
 
 absl::Status NoJob(uint64_t number) {
   return absl::NotFoundError(absl::StrCat("there is no job ", number));
 }
 
-// As many of a list's entries as fit in an answer: the first ones.
+// Collects the first entries of a list, as many as fit into an answer.
 struct AnswerList {
   Json list = Json::array();
   size_t size = 0, left_out = 0;
 
-  // `make` is not called for what is left out.
+  // `make` is not called once the list is full.
   template <typename Make>
   void Add(const Make& make) {
     if (size <= kMaxList) {
@@ -45,7 +45,7 @@ struct AnswerList {
   }
 };
 
-// One question, with whoever asks it.
+// One question of one user.
 class UserQuestion {
  public:
   UserQuestion(HeadTable& table, const ClusterUser& user, absl::string_view verb, HeadTime t)
@@ -58,13 +58,13 @@ class UserQuestion {
     if (request.min_nodes > request.max_nodes) {
       return absl::InvalidArgumentError("submit: min_nodes is above max_nodes");
     }
-    HLAUNCH_RETURN_IF_ERROR(table_.MaySubmit(user_, request));  // It costs less than the next.
+    HLAUNCH_RETURN_IF_ERROR(table_.MaySubmit(user_, request));  // Cheaper than the next check.
     HLAUNCH_RETURN_IF_ERROR(table_.CouldEver(request));
     HLAUNCH_ASSIGN_OR_RETURN(const uint64_t job, table_.Submit(user_, std::move(request), t_));
     return Json{{"job", job}};
   }
 
-  // The newest of those that fit in an answer, by number.
+  // Returns the newest jobs, as many as fit into an answer, ordered by number.
   absl::StatusOr<Json> Jobs(const Json& body) {
     HLAUNCH_RETURN_IF_ERROR(MayAsk(verb_, user_, nullptr));
     HLAUNCH_ASSIGN_OR_RETURN(const JobsQuestion question, ReadJobsQuestion(body));
@@ -132,7 +132,7 @@ class UserQuestion {
   }
 
  private:
-  // The job, if he may ask this of it.
+  // Returns the job if the user may ask this about it.
   absl::StatusOr<const HeadJob*> Find(uint64_t number) {
     const HeadJob* job = table_.jobs().Find(number);
     HLAUNCH_RETURN_IF_ERROR(MayAsk(verb_, user_, job));

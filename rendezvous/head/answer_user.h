@@ -13,24 +13,25 @@
 
 namespace hlaunch {
 
-// Whether the job is as the asker has seen it, so that the answer can wait for it to change. Who
-// may not ask, or asks wrongly, does not wait.
+// Returns true if the job has not changed since the version that the asker has seen, so that the
+// answer can wait for a change. Returns false for a user who may not ask and for an unknown job:
+// these questions are answered at once.
 bool IsSeen(const HeadTable& table, const ClusterUser& user, const JobQuestion& question);
 
-// Answers what a user asks, after his right to it: all verbs but `log`, `token`, and the waiting
-// of `job`, which is answered at once.
+// Checks that the user may ask, then answers. Handles all verbs but `log` and `token`. Answers
+// `job` at once, without waiting for a change.
 //
 // Errors:
 //   PermissionDenied, Unimplemented - as MayAsk.
 //   InvalidArgument - the question is wrong; the message names the field.
 //   NotFound - there is no such job or host.
-//   FailedPrecondition - the job has no rendezvous (now), or no hosts here could ever have it.
-//   ResourceExhausted - he has too many jobs.
+//   FailedPrecondition - the job has no rendezvous (now), or no hosts here could ever run it.
+//   ResourceExhausted - the user or the cluster has too many jobs.
 absl::StatusOr<nlohmann::json> AnswerUser(HeadTable& table, const ClusterUser& user,
                                           absl::string_view verb, const nlohmann::json& body,
                                           HeadTime t);
 
-// The host that has the log that he asks for.
+// Returns the host that has the log that the user asks for.
 //
 // Errors:
 //   PermissionDenied, InvalidArgument, NotFound - as above.

@@ -16,7 +16,7 @@ constexpr int64_t kLatest = std::numeric_limits<int64_t>::max();
 constexpr int kMost = std::numeric_limits<int>::max();
 constexpr size_t kMaxRecordedText = 64 << 10;
 
-// Numbers of states are those of the record and never change.
+// The record stores states by number, so their numbers never change.
 constexpr int kJobStates = 5, kPartStates = 5;
 
 nlohmann::json PartToJson(const HeadPart& part) {

@@ -13,8 +13,8 @@
 #include "rendezvous/head/head_job.h"
 #include "rendezvous/head/host_book.h"
 
-// What of the head's knowledge outlives it: each job by itself, since most changes are of one, and
-// the hosts together. All is pure.
+// The part of the head's state that survives its restart. Each job is stored by itself, since most
+// changes concern one job; the hosts are stored together. All is pure.
 
 namespace hlaunch {
 
@@ -25,17 +25,17 @@ struct HeadRecord {
   std::vector<HeadJob> jobs;
 };
 
-// Holds the job's token.
+// The result contains the job's token.
 nlohmann::json JobToJson(const HeadJob& job);
 // Errors:
-//   InvalidArgument - it is none; the message names the field.
+//   InvalidArgument - `body` is no job; the message names the field.
 absl::StatusOr<HeadJob> ReadHeadJob(const nlohmann::json& body);
 
 nlohmann::json HostsToJson(uint64_t last_number, const std::map<std::string, HeadHost>& hosts);
-// Without jobs.
+// The result has no jobs.
 //
 // Errors:
-//   InvalidArgument - it is none; the message names the field.
+//   InvalidArgument - `body` is no list of hosts; the message names the field.
 absl::StatusOr<HeadRecord> ReadHosts(const nlohmann::json& body);
 
 }  // namespace hlaunch

@@ -11,11 +11,11 @@
 namespace hlaunch {
 namespace {
 
-// Versions of a life of the head are above those of all earlier ones, as long as it makes fewer
-// than a million of them a second.
+// Versions that this process of the head gives out are above those of all earlier processes, as
+// long as each makes fewer than a million of them a second.
 uint64_t VersionsFrom(HeadTime t) { return static_cast<uint64_t>(t.wall_ms) * 1000; }
 
-// What the job may have at most, as its user's limit is.
+// Returns the request, reduced to the nodes that the user's limit still allows.
 JobRequest WithinLimit(const JobRequest& request, const OwnJobs& own, const OwnLimits& limits) {
   JobRequest within = request;
   const int left = limits.max_nodes - own.nodes;
@@ -39,7 +39,7 @@ HeadTable::HeadTable(Options options, HeadRecord record, HeadTime t)
   HoldAgain();
 }
 
-// What jobs held when they were kept.
+// Reserves again what the stored jobs hold.
 void HeadTable::HoldAgain() {
   for (const uint64_t number : jobs_.placed()) {
     const HeadJob& job = *jobs_.Find(number);
@@ -61,7 +61,7 @@ void HeadTable::Left(const std::string& host, HeadTime t) {
   place_ = true;
 }
 
-// Those who look on at jobs there are told that it is away, or there again.
+// Tells users who watch jobs on this host that it is away or connected again.
 void HeadTable::LookersOn(const std::string& host) {
   const HeadHost* known = hosts_.Find(host);
   if (known == nullptr) return;
@@ -89,10 +89,10 @@ void HeadTable::TakeAnswer(const HeadOrder& order, const absl::Status& answer, H
   course_.TakeAnswer(order, answer, t);
 }
 
-// With what they would have if nothing ran there and nothing were the matter with them.
+// Takes each host as if it were connected and open and nothing ran there.
 absl::Status HeadTable::CouldEver(const JobRequest& request) const {
   for (const auto& [name, host] : hosts_.all()) {
-    if (!host.facts) return absl::OkStatus();  // Who knows what it has.
+    if (!host.facts) return absl::OkStatus();  // This host may have what the job needs.
   }
   const Placement placement = PlaceJob(request, hosts_.EmptyRooms());
   return placement.nodes.empty() ? absl::FailedPreconditionError(placement.reason)
@@ -154,7 +154,7 @@ void HeadTable::Tick(HeadTime t) {
   if (settling_ && !Settling(t)) place_ = true;
 }
 
-// Whether hosts that were there before the head's start may still come.
+// Returns true while hosts that the head knew at its start may still connect.
 bool HeadTable::Settling(HeadTime t) {
   if (!settling_) return false;
   const bool all = std::all_of(hosts_.all().begin(), hosts_.all().end(),
@@ -189,7 +189,7 @@ bool HeadTable::WaitsForItsUser(HeadJob& job) {
   return !over.empty();
 }
 
-// Returns whether those behind it have their turn.
+// Returns true if the jobs behind this one have their turn.
 bool HeadTable::PlaceOne(HeadJob& job, HeadTime t) {
   const OwnJobs own = jobs_.OwnOf(job.user, job.uid);
   const Placement placement =
@@ -207,7 +207,7 @@ bool HeadTable::PlaceOne(HeadJob& job, HeadTime t) {
   return true;
 }
 
-// Those behind `first` wait for it. Each is told once.
+// Jobs behind `first` wait for it. Each gets this reason once.
 void HeadTable::SayBehind(uint64_t first) {
   if (first != first_) told_upto_ = first;
   first_ = first;
@@ -220,7 +220,7 @@ void HeadTable::SayBehind(uint64_t first) {
   }
 }
 
-// Only those who look on need it: it is found again after a restart.
+// Only watching users need the reason. It is not stored: after a restart the head finds it again.
 void HeadTable::SayWhy(HeadJob& job, const std::string& why, uint64_t behind) {
   if (job.why == why && job.behind == behind) return;
   job.why = why;
@@ -232,7 +232,8 @@ HeadChanges HeadTable::TakeChanges() {
   HeadChanges changes;
   changes.jobs = jobs_.TakeChanged();
   changes.forgotten = jobs_.TakeForgotten();
-  // No number is given twice, though all jobs are forgotten that have it or a higher one.
+  // No job number may be given twice, even after all jobs with this or a higher number were
+  // forgotten.
   const bool in_a_job = !jobs_.all().empty() && jobs_.all().rbegin()->first == jobs_.last_number();
   changes.hosts = hosts_.TakeChanged() || (!in_a_job && kept_number_ != jobs_.last_number());
   if (changes.hosts) kept_number_ = jobs_.last_number();

@@ -22,42 +22,44 @@
 
 namespace hlaunch {
 
-// What is to be written before any order leaves or anybody is answered. A value.
+// What must be written before any order is sent or any user is answered. A value.
 struct HeadChanges {
-  bool hosts = false;            // The hosts or the last number.
-  std::set<uint64_t> jobs;       // These are others than before,
-  std::set<uint64_t> forgotten;  // and these are no more.
+  bool hosts = false;            // The hosts or the last job number have changed.
+  std::set<uint64_t> jobs;       // Jobs that have changed.
+  std::set<uint64_t> forgotten;  // Jobs that were removed.
 
   bool none() const { return !hosts && jobs.empty() && forgotten.empty(); }
 };
 
-// A cluster of one's own as its head sees it: hosts that come and go, jobs that wait for their turn
-// and run. A state machine without I/O: whatever happens is told to it. Once in a while, after one
-// or many of these calls, PlaceSome starts what has its turn; then TakeChanges says what to write
-// and TakeOrders what to send, in this order. Rights are asked before (may_ask.h).
+// The head's state of a cluster: hosts that come and go, jobs that wait for their turn and jobs
+// that run. It is a state machine without I/O: the caller reports every event. From time to time,
+// after one or many events, the caller calls PlaceSome, which starts the jobs that have their turn.
+// Then it calls TakeChanges, which says what to write, and then TakeOrders, which says what to
+// send. The caller checks the user's rights first (may_ask.h).
 //
-// Jobs start in the order of their numbers: while one waits for others to end, none behind it
-// starts. A job that the hosts which are there and may be used could not have even if all others
-// ended holds up nobody, nor does one that waits for jobs of its own user by his limit.
+// Jobs start in the order of their numbers: while a job waits for others to end, no job behind it
+// starts. Two kinds of jobs hold up no other job: one that the connected and usable hosts could not
+// run even if all other jobs ended, and one that waits because its user has reached a limit.
 //
 // Belongs to one thread.
 class HeadTable {
  public:
-  // So many jobs are tried on the hosts by one PlaceSome.
+  // One PlaceSome tries to place at most this many jobs.
   static constexpr int kTries = 64;
 
   struct Options {
     OwnLimits limits;
-    // After its start it waits so long for the hosts that it knows before it places a job.
+    // After its start the head waits at most this long for the hosts that it knows before it places
+    // a job.
     Duration settle = std::chrono::seconds(10);
-    std::function<std::string()> make_token;  // A job's secret.
+    std::function<std::string()> make_token;  // Makes a job's secret.
   };
 
   HeadTable(Options options, HeadRecord record, HeadTime t);
 
   // ---- What happens to hosts.
   // Errors:
-  //   ResourceExhausted - there are as many as a cluster may have.
+  //   ResourceExhausted - the cluster has as many hosts as it may have.
   absl::Status Came(const std::string& host, HeadTime t);
   void Left(const std::string& host, HeadTime t);
   void TakeFacts(const std::string& host, HostFacts facts);
@@ -66,35 +68,36 @@ class HeadTable {
   void TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t);
 
   // ---- What people want.
-  // Whether the hosts that are known could have this job, if all were there and empty.
+  // Checks that the known hosts could run this job if all of them were connected and empty.
   //
   // Errors:
-  //   FailedPrecondition - they could not; the message says what it needs and what there is.
+  //   FailedPrecondition - they could not; the message says what the job needs and what they have.
   absl::Status CouldEver(const JobRequest& request) const;
   // Errors:
-  //   ResourceExhausted, InvalidArgument - as of the function in own_limits.h.
+  //   ResourceExhausted, InvalidArgument - as MaySubmit in own_limits.h.
   absl::Status MaySubmit(const ClusterUser& user, const JobRequest& request) const;
   // Errors: as MaySubmit.
   absl::StatusOr<uint64_t> Submit(const ClusterUser& user, JobRequest request, HeadTime t);
-  // A job that waits ends at once.
+  // Has the job end. A waiting job ends at once.
   //
   // Errors:
   //   NotFound - there is no such job.
   absl::Status Stop(uint64_t job, const std::string& by, int signal, int grace_s, HeadTime t);
-  // An empty reason: not any more. `evict_s` of zero or more: jobs there are told to move, and what
-  // runs there so many seconds later is stopped.
+  // Drains the host: no job is placed there any more. An empty `reason` ends the drain. If
+  // `evict_s` is not negative, jobs on the host are told to move away, and those that still run
+  // there after that many seconds are stopped.
   //
   // Errors:
   //   NotFound - there is no such host.
   absl::Status Drain(const std::string& host, const std::string& reason, int evict_s, HeadTime t);
-  // What was on it is lost, and it is known no more.
+  // Removes the host. Its parts count as lost. Errors: as Drain.
   absl::Status ThrowOut(const std::string& host, const std::string& by, HeadTime t);
 
-  // At least once a second.
+  // Called at least once a second.
   void Tick(HeadTime t);
 
-  // Places jobs if anything has happened that they may wait for. Returns whether it has more to do,
-  // at once; it goes on behind the last job that it tried.
+  // Places waiting jobs if anything has changed that they may wait for. Returns true if there is
+  // more to do: the caller calls again at once, and that call goes on behind the last job tried.
   bool PlaceSome(HeadTime t);
 
   // ---- What is to be done.
@@ -103,7 +106,8 @@ class HeadTable {
 
   const HostBook& hosts() const { return hosts_; }
   const JobBook& jobs() const { return jobs_; }
-  // Milliseconds from submission to place of those that were placed since this was last called.
+  // Returns the milliseconds from submission to placement of each job that was placed since the
+  // last call.
   std::vector<int64_t> TakeWaits() { return std::exchange(waits_, {}); }
 
  private:
@@ -121,11 +125,11 @@ class HeadTable {
   JobBook jobs_;
   JobCourse course_{hosts_, jobs_};
   std::vector<int64_t> waits_;
-  uint64_t kept_number_;    // What the hosts' file has as the last one.
+  uint64_t kept_number_;    // The last job number that was stored with the hosts.
   bool place_ = true;       // Something has changed that jobs may wait for.
-  uint64_t tried_ = 0;      // PlaceSome goes on behind this job; 0: at the first one.
+  uint64_t tried_ = 0;      // PlaceSome goes on behind this job; 0: it starts with the first one.
   uint64_t first_ = 0;      // The job that waits for others to end; 0: none does.
-  uint64_t told_upto_ = 0;  // Those behind it have been told that they do, as far as this one.
+  uint64_t told_upto_ = 0;  // Jobs up to this one show that they wait behind first_.
   bool settling_ = true;
 };
 

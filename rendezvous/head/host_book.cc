@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// Why the host can take no part, though it is connected; empty: it can.
+// Returns why the connected host can take no part; empty if it can.
 std::string WhyUnfit(const HeadHost& host) {
   if (!host.facts) return "";
   if (host.facts->protocol < kClusterProtocol - 1 || host.facts->protocol > kClusterProtocol + 1) {
@@ -36,7 +36,7 @@ std::string WhyClosed(const HeadHost& host) {
   return unfit.empty() ? "" : absl::StrCat("is unfit: ", unfit);
 }
 
-// Takes out of its room what a job holds there.
+// Removes from the host's room what a job holds there.
 void TakeHeld(const HeadHost::Held& held, HostRoom& room) {
   room.exclusive |= held.exclusive;
   room.slots_free = std::max(0, room.slots_free - held.slots);
@@ -46,7 +46,7 @@ void TakeHeld(const HeadHost::Held& held, HostRoom& room) {
   std::erase_if(kind->second.free, [&](int id) { return devices.contains(id); });
 }
 
-// The kind of most of its devices; empty: it has none.
+// Returns the kind of most of the host's devices; empty if it has none.
 std::string MainKind(const HostRoom& room) {
   std::string main;
   int most = 0;
@@ -64,7 +64,7 @@ const char* Use(const HostRoom& room, const HostView& view) {
   return room.exclusive || left == 0 ? "full" : "busy";
 }
 
-// Why it is drained, and what becomes of what runs there.
+// Returns why the host is drained, and when jobs there are stopped.
 std::string WhyDrained(const HeadHost& host) {
   if (host.stop_ms == 0) return host.drained;
   return absl::StrCat(host.drained, "; what still runs there at ", WallTime(host.stop_ms),
@@ -175,7 +175,7 @@ void HostBook::Left(const std::string& name, int64_t wall_ms) {
   HeadHost* host = Find(name);
   if (host == nullptr) return;
   host->connected = host->told_facts = host->told_all = false;
-  host->seen_ms = wall_ms;  // Kept with the next change: it is only for people.
+  host->seen_ms = wall_ms;  // Stored with the next change, since it is only for people.
   CapacityChanged(*host);
 }
 
@@ -223,7 +223,7 @@ void HostBook::CapacityChanged(const HeadHost& host) {
 }
 
 void HostBook::RefreshRooms() const {
-  if (stale_.size() > rooms_.all().size() / 4) {  // One by one, each would be pushed on many times.
+  if (stale_.size() > rooms_.all().size() / 4) {  // Single Puts would move each room many times.
     std::vector<HostRoom> rooms, empty;
     for (const auto& [name, host] : hosts_) {
       rooms.push_back(RoomOf(host));

@@ -18,20 +18,20 @@
 
 namespace hlaunch {
 
-// A host, as the head knows and keeps it. A value.
+// A host, as the head knows and stores it. A value.
 struct HeadHost {
   std::string name;
-  std::optional<HostFacts> facts;  // As it told last; unset: it has never told.
-  std::string drained;             // Why; empty: it is not.
-  int64_t stop_ms = 0;             // When what runs there is stopped; 0: it may go on.
-  int64_t seen_ms = 0;             // When it was last heard of; kept as 0 while it is there.
+  std::optional<HostFacts> facts;  // As last reported; unset if the host never has.
+  std::string drained;             // Why the host is drained; empty if it is not.
+  int64_t stop_ms = 0;             // When jobs that still run there are stopped; 0: never.
+  int64_t seen_ms = 0;             // When the host was last heard of; stored as 0 while connected.
 
-  // What is not kept:
+  // These fields are not stored:
   bool connected = false;
-  bool told_facts = false;      // Since it came.
-  bool told_all = false;        // All parts that are on it.
-  std::set<uint64_t> told;      // Jobs with such a part.
-  std::set<uint64_t> unwanted;  // Jobs of which a part lives there that the head has given up.
+  bool told_facts = false;      // The host has reported its facts since it connected.
+  bool told_all = false;        // The host has reported all parts that it has.
+  std::set<uint64_t> told;      // Jobs in `held` whose part the host has reported.
+  std::set<uint64_t> unwanted;  // Jobs whose part lives there though the head has given it up.
 
   struct Held {
     std::string kind;
@@ -44,13 +44,13 @@ struct HeadHost {
   bool ready() const { return connected && told_facts && told_all; }
 };
 
-// The hosts of a cluster, who is there, and what of them is held by which job. It does not know
-// what jobs are.
+// The hosts of a cluster: which of them are connected, and what each job holds of them. The book
+// has no jobs, only their numbers.
 //
 // Belongs to one thread.
 class HostBook {
  public:
-  // `wall_ms`: now. Those that were there when they were kept have been away since then.
+  // `wall_ms` is the current time. Hosts that were stored as connected count as away since then.
   HostBook(std::vector<HeadHost> kept, int64_t wall_ms);
 
   HeadHost* Find(const std::string& name);
@@ -62,42 +62,43 @@ class HostBook {
   //   ResourceExhausted - there are as many hosts as a cluster may have.
   absl::Status Came(const std::string& name, int64_t wall_ms);
   void Left(const std::string& name, int64_t wall_ms);
-  // Returns whether anything is another than before.
+  // Returns true if the facts have changed, or are the first since the host connected.
   bool TakeFacts(HeadHost& host, HostFacts facts);
-  void Drain(HeadHost& host, std::string reason, int64_t stop_ms);  // Empty: not any more.
+  void Drain(HeadHost& host, std::string reason,
+             int64_t stop_ms);  // An empty reason ends it.
   void Remove(const std::string& name);
 
   void Hold(const HeadJob& job, const HeadPart& part);
   void Release(uint64_t job, const std::string& name);
 
-  // By name, node9 before node10; those of the second as EmptyRoomOf has them. Only what has
-  // changed since the last call is made anew.
+  // Return the rooms of all hosts by name, node9 before node10: Rooms as of RoomOf, EmptyRooms as
+  // of EmptyRoomOf. The rooms are cached and computed again only after changes.
   const std::vector<HostRoom>& Rooms() const;
   const std::vector<HostRoom>& EmptyRooms() const;
   std::vector<HostView> Views() const;
-  // Another number whenever hosts are there that were not, or have what they had not, or may be
-  // used that could not, whoever holds what of them.
+  // Changes whenever a host comes or goes, or what it has or whether it may be used changes. It
+  // does not depend on what jobs hold.
   uint64_t capacity() const { return capacity_; }
-  // Whoever changes a host by Find, so that more or less can be placed there, says so.
+  // Must be called after a change of a host through Find that affects what can be placed there.
   void CapacityChanged(const HeadHost& host);
-  // What is kept of any host is another than when this was last called.
+  // Returns true if the stored data of any host have changed since the last call.
   bool TakeChanged();
 
  private:
   void RefreshRooms() const;
 
   std::map<std::string, HeadHost> hosts_;
-  mutable std::set<std::string> stale_;  // The hosts that the next two have as they were.
+  mutable std::set<std::string> stale_;  // Hosts whose entries in the next two are out of date.
   mutable RoomList rooms_, empty_rooms_;
   uint64_t capacity_ = 1;
   bool changed_ = false;
 };
 
-// What of the host is there for jobs. Pure.
+// Returns what the host has for jobs, and what of it is free. Pure.
 HostRoom RoomOf(const HeadHost& host);
-// The same, if it were there and open, and nobody held anything of it. Pure.
+// The same as if the host were connected and open and no job held anything of it. Pure.
 HostRoom EmptyRoomOf(const HeadHost& host);
-// `room`: of the host. Pure.
+// `room` is the room of `host`. Pure.
 HostView ViewOf(const HeadHost& host, const HostRoom& room);
 
 }  // namespace hlaunch

@@ -16,9 +16,9 @@
 
 namespace hlaunch {
 
-// The jobs that the head knows, by number: those that wait, that are placed, and that have ended
-// not long ago. Whoever changes a job says so here, so that it is written and those who look on are
-// told.
+// The jobs that the head knows, by number: jobs that wait, jobs that are placed, and jobs that
+// ended not long ago. Code that changes a job reports it here, so that the job is written and
+// watching users are told.
 //
 // Belongs to one thread.
 class JobBook {
@@ -26,10 +26,10 @@ class JobBook {
   static constexpr size_t kKeepEnded = 1000;
   static constexpr int64_t kKeepEndedMs = 7LL * 24 * 3600 * 1000;
 
-  // `versions_from`: no version of an earlier life of the head is as high.
+  // `versions_from` is above every version that an earlier process of the head has given out.
   JobBook(std::vector<HeadJob> kept, uint64_t last_number, uint64_t versions_from);
 
-  HeadJob& Add(HeadJob job);  // With the next number.
+  HeadJob& Add(HeadJob job);  // Gives the job the next number.
   HeadJob* Find(uint64_t number);
   const HeadJob* Find(uint64_t number) const;
   const std::map<uint64_t, HeadJob>& all() const { return jobs_; }
@@ -37,19 +37,19 @@ class JobBook {
   const std::set<uint64_t>& waiting() const { return waiting_; }
   const std::set<uint64_t>& placed() const { return placed_; }
 
-  // It is another than before: to be written, and seen.
+  // Reports a change that must be written and that watching users must see.
   void Changed(HeadJob& job);
-  // The same of what only those see who look on, and need not survive.
+  // Reports a change for watching users only. It is not written.
   void Seen(HeadJob& job);
-  // Changes its state.
+  // Changes the job's state.
   void Move(HeadJob& job, ClusterJobState state);
 
   OwnJobs OwnOf(const std::string& user, uint32_t uid) const;
 
-  // Forgets what has ended long ago.
+  // Forgets jobs that ended long ago.
   void Purge(int64_t wall_ms);
 
-  // Those that were changed, and that were forgotten, since this was last called.
+  // Return the jobs that were changed, and those that were forgotten, since the last call.
   std::set<uint64_t> TakeChanged();
   std::set<uint64_t> TakeForgotten();
 
@@ -60,7 +60,7 @@ class JobBook {
 
   std::map<uint64_t, HeadJob> jobs_;
   std::set<uint64_t> waiting_, placed_, changed_, forgotten_;
-  std::set<std::pair<int64_t, uint64_t>> ended_;  // When, and which.
+  std::set<std::pair<int64_t, uint64_t>> ended_;  // When the job ended, and its number.
   std::map<User, OwnJobs> own_;
   uint64_t last_number_;
   uint64_t version_;

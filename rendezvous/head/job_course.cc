@@ -13,7 +13,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMostUnwanted = 1024;  // Of a host that tells of jobs that never were, too.
+constexpr size_t kMostUnwanted = 1024;  // Also bounds a host that reports jobs that never existed.
 
 bool Lives(PartState state) {
   return state == PartState::kStarting || state == PartState::kRunning;
@@ -28,19 +28,20 @@ bool IsSpare(const HeadJob& job, const HeadPart& part) {
   return part.node_rank >= static_cast<int>(job.parts.size()) - job.spares;
 }
 
-// Whether it has been ordered, or will be as soon as its host is there.
+// Returns true if the start of the part was ordered, or will be as soon as its host is connected.
 bool MayStart(const HeadJob& job, const HeadPart& part) {
   return part.node_rank == 0 || !job.meeting.empty();
 }
 
-// The jobs that hold something there. The ends of some of them change what is held.
+// Returns the jobs that hold something on the host. It is a copy, since ending a job changes
+// host.held.
 std::vector<uint64_t> HeldOn(const HeadHost& host) {
   std::vector<uint64_t> held;
   for (const auto& [number, what] : host.held) held.push_back(number);
   return held;
 }
 
-// What only the start of a job needs, and what is secret.
+// Clears what only the start of a job needs, and what is secret.
 void ForgetStart(HeadJob& job) {
   job.token.clear();
   job.meeting.clear();
@@ -56,7 +57,7 @@ nlohmann::json ToJson(const LeaveOrder& order) {
 }
 
 const char* VerbOf(const HeadOrder& order) {
-  constexpr const char* kVerbs[] = {"start", "signal", "forget", "drain"};  // As the variant has.
+  constexpr const char* kVerbs[] = {"start", "signal", "forget", "drain"};  // In variant order.
   return kVerbs[order.what.index()];
 }
 
@@ -92,7 +93,7 @@ void JobCourse::OrderStart(HeadJob& job, HeadPart& part) {
   order.job = job.number;
   order.node_rank = part.node_rank;
   order.spares = job.spares;
-  order.max_nodes = static_cast<int>(job.parts.size()) - job.spares;  // Nobody else will come.
+  order.max_nodes = static_cast<int>(job.parts.size()) - job.spares;  // No other node will join.
   order.min_nodes = job.request.min_nodes;
   order.user = job.user;
   order.uid = job.uid;
@@ -103,12 +104,12 @@ void JobCourse::OrderStart(HeadJob& job, HeadPart& part) {
   order.workers = part.workers;
   order.request = job.request;
   orders_.push_back({part.host, std::move(order)});
-  // When the host was told of its drain there was nothing of the job there.
+  // The host did not have the job yet when it was told of its drain.
   OrderLeave(job, part, *host);
 }
 
-// That its host has been told to have it leave is kept before the order goes, and until the host
-// has taken the order that it may stay.
+// is_leaving is stored before the order to leave is sent, and stays set until the host has accepted
+// the order that the part may stay.
 void JobCourse::OrderLeave(HeadJob& job, HeadPart& part, const HeadHost& host) {
   const bool leave = host.stop_ms != 0;
   if (!leave && !part.is_leaving) return;
@@ -171,11 +172,11 @@ void JobCourse::TakePart(const std::string& name, const PartTold& told, HeadTime
   HeadPart* part = job == nullptr ? nullptr : PartOn(*job, name);
   if (part == nullptr || part->closed()) return TakeUnwanted(*host, told);
   TakeFigures(*job, *part, told);
-  if (Lives(told.state)) TakeMeeting(*job, *part, told);  // Nobody is there any more.
+  if (Lives(told.state)) TakeMeeting(*job, *part, told);  // A closed part hosts no rendezvous.
   TakeState(*job, *part, told, t);
 }
 
-// A part that no job here counts on. While it lives, nobody else gets what it holds.
+// Handles a part that no job here counts on. While the part lives, no job is placed on its host.
 void JobCourse::TakeUnwanted(HeadHost& host, const PartTold& told) {
   if (!Lives(told.state)) {
     orders_.push_back({host.name, ForgetOrder{told.job}});
@@ -204,7 +205,7 @@ void JobCourse::TakeFigures(HeadJob& job, const HeadPart& part, const PartTold& 
 
 void JobCourse::TakeMeeting(HeadJob& job, const HeadPart& part, const PartTold& told) {
   if (part.node_rank != 0 || told.meeting.empty() || told.meeting == job.meeting) return;
-  if (job.signal != 0) return;  // Nobody joins any more.
+  if (job.signal != 0) return;  // No node may join any more.
   job.meeting = told.meeting;
   if (job.state == ClusterJobState::kStarting) job.why = WhyStarting(job);
   jobs_.Changed(job);
@@ -239,7 +240,7 @@ void JobCourse::TakeAllTold(const std::string& name, HeadTime t) {
     if (part == nullptr || part->closed()) continue;
     if (host->told.contains(number)) {
       if (part->state == PartState::kRunning) jobs_.Seen(*job);
-      OrderSignal(*job, *part);  // It was decided while the host was away, or telling its parts.
+      OrderSignal(*job, *part);  // The host may have missed it while it was away.
     } else {
       TakeMissing(*job, *part, *host, t);
     }
@@ -247,11 +248,11 @@ void JobCourse::TakeAllTold(const std::string& name, HeadTime t) {
   TellToMove(*host);
 }
 
-// Its host came without it.
+// The host has connected and does not have the part.
 void JobCourse::TakeMissing(HeadJob& job, HeadPart& part, const HeadHost& host, HeadTime t) {
   const bool again = part.state == PartState::kStarting;
   if (again && !MayStart(job, part)) {
-    part.boot_id = host.facts->boot_id;  // It was not there yet.
+    part.boot_id = host.facts->boot_id;  // The part was never ordered.
     jobs_.Changed(job);
     return;
   }
@@ -266,7 +267,7 @@ void JobCourse::TakeMissing(HeadJob& job, HeadPart& part, const HeadHost& host, 
 }
 
 void JobCourse::TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t) {
-  // Whether it was taken is not known. It is ordered again when the host comes.
+  // It is unknown whether the host took the order. The head repeats it when the host connects.
   if (absl::IsUnavailable(answer) || absl::IsDeadlineExceeded(answer)) return;
   if (std::holds_alternative<ForgetOrder>(order.what)) return;
   const uint64_t number = std::visit([](const auto& what) { return what.job; }, order.what);
@@ -291,7 +292,7 @@ void JobCourse::TakeAnswer(const HeadOrder& order, const absl::Status& answer, H
 
 void JobCourse::TakeLeaveAnswer(HeadJob& job, HeadPart& part, const LeaveOrder& order,
                                 const absl::Status& answer) {
-  // A host that has no such part, or knows nothing of leaving, has nobody leave.
+  // No job leaves a host that has no such part, or that does not know this order.
   const bool taken = answer.ok() || absl::IsNotFound(answer) || absl::IsUnimplemented(answer);
   if (!taken || !order.reason.empty() || order.nth != part.leave_orders) return;
   part.is_leaving = false;
@@ -329,9 +330,9 @@ void JobCourse::Close(HeadJob& job, HeadPart& part, PartState state, std::string
 
 void JobCourse::AfterClosed(HeadJob& job, const HeadPart& part, HeadTime t) {
   if (AllClosed(job)) return EndJob(job, t);
-  // Nobody can join a node 0 that ran and is gone before it told where.
+  // No node can join a node 0 that ended before it reported where its rendezvous is.
   const bool alone = part.node_rank == 0 && job.meeting.empty();
-  // A short job has done all it was to do before it was told to run.
+  // A short job may have done its work before its host reported that it runs.
   const bool ran = job.state == ClusterJobState::kRunning || part.exit_code == 0 ||
                    job.parts.front().exit_code == 0;
   if (ran && alone) return CloseThoseNeverOrdered(job, t);
@@ -364,7 +365,7 @@ void JobCourse::KillLate(HeadTime t) {
   for (const uint64_t number : placed) {
     HeadJob& job = *jobs_.Find(number);
     if (job.signal != SIGTERM) continue;
-    if (!job.kill_at) {  // The head was started anew since.
+    if (!job.kill_at) {  // The head was restarted since the SIGTERM.
       job.kill_at = t.now + TimeToEnd(job);
     }
     if (t.now < *job.kill_at) continue;
@@ -374,7 +375,7 @@ void JobCourse::KillLate(HeadTime t) {
   }
 }
 
-// Its deadline has passed.
+// Ends the jobs on a host whose deadline has passed.
 void JobCourse::EndOn(const HeadHost& host, HeadTime t) {
   for (const uint64_t number : HeldOn(host)) {
     HeadJob* job = jobs_.Find(number);

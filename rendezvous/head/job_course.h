@@ -20,16 +20,16 @@
 
 namespace hlaunch {
 
-// A job is to move away from its node here, since the host will be gone. Of `drain`. A daemon that
-// does not know it says so, and the job stays.
+// Tells a node daemon that the job must move away from its node there, since the host will go away.
+// The verb is `drain`. A daemon that does not know this order answers so, and the job stays.
 struct LeaveOrder {
   uint64_t job = 0;
-  std::string reason;  // Empty: it may stay after all.
-  uint64_t nth = 0;    // Of the orders of this kind for this part. It is not sent.
+  std::string reason;  // Empty if the job may stay after all.
+  uint64_t nth = 0;    // Counts the leave orders for this part. Not sent.
 };
 nlohmann::json ToJson(const LeaveOrder& order);
 
-// What a node daemon is to do. A value.
+// An order to a node daemon. A value.
 struct HeadOrder {
   std::string host;
   std::variant<PartOrder, SignalOrder, ForgetOrder, LeaveOrder> what;
@@ -37,49 +37,53 @@ struct HeadOrder {
 const char* VerbOf(const HeadOrder& order);
 nlohmann::json BodyOf(const HeadOrder& order);
 
-// The course of each job from its place to its end. Node rank 0 starts alone and tells where it
-// hosts the job's rendezvous; then the others start.
+// Leads each job from its placement to its end. Node rank 0 starts alone and reports where it hosts
+// the job's rendezvous; then the other nodes start.
 //
 //            Begin               node 0 runs              all parts closed
 //   kWaiting -----> kStarting ----------------> kRunning ------------------> kEnded
 //                       | a part is lost or failed  | End                      ^
 //                       +---------------------------+---------> kEnding -------+
 //
-// Orders are made again whenever a host comes and tells that its part is not there yet, so none is
-// lost with a connection or with the head; daemons take each as often as it comes.
+// The head repeats an order whenever a host connects and reports that its part is not there yet, so
+// no order is lost with a connection or with the head. Daemons accept the same order any number of
+// times.
 //
 // Belongs to one thread; both books outlive it.
 class JobCourse {
  public:
-  // After SIGTERM and the job's own grace, until SIGKILL: its agents kill its workers then, and
-  // take a moment to say how it ended. A time that a user named is waited for as he named it.
+  // The head waits this much longer than the job's own grace between SIGTERM and SIGKILL: the
+  // agents kill the workers when the grace is over, and then need a moment to report how the job
+  // ended. If a user named another grace, the head adds nothing to it.
   static constexpr Duration kAfterGrace = std::chrono::seconds(10);
 
   JobCourse(HostBook& hosts, JobBook& jobs) : hosts_(hosts), jobs_(jobs) {}
 
-  // Holds what the job was placed on. `token`: the job's secret.
+  // Starts the job and reserves what it was placed on. `token` is the job's secret.
   void Begin(HeadJob& job, const Placement& placement, std::string token, HeadTime t);
-  // Has it end. `why`, for people; SIGKILL after SIGTERM hurries it.
+  // Has the job end. `why` is for people. A call with SIGKILL after one with SIGTERM kills the job
+  // at once.
   void End(HeadJob& job, const std::string& why, int signal, int grace_s, HeadTime t);
 
   void TakePart(const std::string& host, const PartTold& told, HeadTime t);
-  // The host has told all parts that are there: what becomes of the others.
+  // The host has reported all parts that it has. Decides what becomes of parts that it did not
+  // report.
   void TakeAllTold(const std::string& host, HeadTime t);
   // The host has answered an order.
   void TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t);
   // The host is no host of this cluster any more.
   void TakeRemoval(const std::string& host, const std::string& why, HeadTime t);
 
-  // Jobs are to move away from this host, if it has a deadline, or may stay after all. A host that
-  // is away is told when it comes.
+  // Tells jobs to move away from this host if it has a deadline, else that they may stay after all.
+  // A host that is away is told when it connects.
   void TellToMove(const HeadHost& host);
 
-  // SIGKILL for those that have not ended in time; an end for those that are still where they were
-  // to move away from.
+  // Sends SIGKILL to jobs that have not ended in time, and ends jobs that are still on a host after
+  // its deadline.
   void Tick(HeadTime t);
 
   std::vector<HeadOrder> TakeOrders() { return std::exchange(orders_, {}); }
-  // Whether something that a job held is free since this was last called.
+  // Returns true if a job has released anything since the last call.
   bool TakeReleased() { return std::exchange(released_, false); }
 
  private:

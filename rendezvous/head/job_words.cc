@@ -51,7 +51,7 @@ PartView ViewOfPart(const HeadPart& part, const HostBook& hosts) {
   return view;
 }
 
-// The hosts of living parts that nobody hears of; empty: there are none.
+// Names the hosts of living parts that are away; empty if there are none.
 std::string WhoIsAway(const HeadJob& job, const HostBook& hosts) {
   std::vector<std::string> names;
   for (const HeadPart& part : job.parts) {
@@ -61,7 +61,7 @@ std::string WhoIsAway(const HeadJob& job, const HostBook& hosts) {
   return absl::StrCat(NameSome(names), names.size() == 1 ? " is away" : " are away");
 }
 
-// With what is not said in the job itself: whom it waits behind, and who is away.
+// Adds to `job.why` why the job before it waits, and which hosts are away.
 std::string WhyNow(const HeadJob& job, const JobBook& jobs, const HostBook& hosts) {
   std::string why = job.why;
   const HeadJob* before = job.behind == 0 ? nullptr : jobs.Find(job.behind);
@@ -93,7 +93,7 @@ std::optional<int> ExitCodeOf(const HeadJob& job) {
   const auto part = std::find_if(job.parts.begin(), job.parts.end(),
                                  [](const HeadPart& one) { return one.exit_code.has_value(); });
   if (part == job.parts.end()) return std::nullopt;
-  // A part may hear of the end of another before its own order comes.
+  // A part may learn of the end of another part before its own signal arrives.
   const bool other = part->exit_code == kExitNodeStopped || part->exit_code == kExitNodeLost ||
                      part->exit_code == kExitRendezvousLost;
   return job.signal != 0 && other ? kExitSignalBase + job.signal : part->exit_code;

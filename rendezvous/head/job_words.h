@@ -15,20 +15,21 @@
 
 namespace hlaunch {
 
-// "node 1 (node3)"; a job of one node: "node3".
+// Returns "node 1 (node3)", or "node3" in a job of one node.
 std::string NameOf(const HeadJob& job, const HeadPart& part);
 
-// What a job that is starting waits for.
+// Returns what a starting job waits for.
 std::string WhyStarting(const HeadJob& job);
 
-// The code of the lowest node rank that has one; of the signal, where the job was told to end and
-// that node says no more than that another one was stopped or lost.
+// Returns the exit code of the lowest node rank that has one. If the job was told to end and that
+// node says only that another node was stopped or lost, or that the rendezvous was lost, returns
+// the code of the signal.
 std::optional<int> ExitCodeOf(const HeadJob& job);
 
-// Why a job whose parts are all closed has ended.
+// Returns why a job whose parts are all closed has ended.
 std::string HowItEnded(const HeadJob& job);
 
-// `words`: with the command line, for those who may see it.
+// `words` adds the command line, for users who may see it.
 JobView ViewOf(const HeadJob& job, const JobBook& jobs, const HostBook& hosts, bool words);
 
 }  // namespace hlaunch

@@ -12,9 +12,9 @@ namespace {
 
 enum class Right {
   kAnybody,
-  kOwner,       // And admins.
+  kOwner,       // The job's user and admins.
   kAdmin,       // On any host.
-  kRootOnHead,  // What makes or breaks trust: he could take the authority's key as well.
+  kRootOnHead,  // Changes of trust: root there could read the authority's key anyway.
 };
 
 const Right* RightOf(absl::string_view verb) {

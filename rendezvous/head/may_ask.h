@@ -8,20 +8,22 @@
 #include "proto/cluster/envelope.h"
 #include "rendezvous/head/head_job.h"
 
-// Who may ask what of the head. This is the one place that decides it. All is pure.
+// Decides who may ask what of the head. No other place decides it. All is pure.
 
 namespace hlaunch {
 
-// Whether it is his own: by name and uid, since hosts may give one uid to different people.
+// Returns true if the job is the user's own. Name and uid must match, since hosts may give the same
+// uid to different people.
 bool IsOwn(const HeadJob& job, const ClusterUser& user);
 
-// Whether he sees its command line: its user and admins do.
+// Returns true if the user may see the job's command line: its own user and admins may.
 bool MaySeeWords(const HeadJob& job, const ClusterUser& user);
 
-// Whether `user` may ask `verb`. `job`: which it is about; null: none, or one that is not there.
+// Checks that `user` may ask `verb`. `job` is the job that the question is about; null if it is
+// about none or the job does not exist.
 //
 // Errors:
-//   PermissionDenied - he may not; the message says who may.
+//   PermissionDenied - the user may not; the message says who may.
 //   Unimplemented - there is no such question.
 absl::Status MayAsk(absl::string_view verb, const ClusterUser& user, const HeadJob* job);
 

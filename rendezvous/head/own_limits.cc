@@ -21,7 +21,7 @@ size_t BytesOf(const JobRequest& request) {
 namespace {
 
 constexpr size_t kMostOfOne = 3 << 20;      // An order to start is one frame.
-constexpr size_t kMostOfAll = 256UL << 20;  // What a job's start takes in memory.
+constexpr size_t kMostOfAll = 256UL << 20;  // All start orders of a job, in memory.
 
 }  // namespace
 

@@ -15,11 +15,11 @@ namespace hlaunch {
 
 // A value.
 struct OwnLimits {
-  int max_waiting = 1000;               // Jobs of a user.
-  size_t max_waiting_bytes = 64 << 20;  // Of what a user's waiting jobs are started with.
-  int max_running = 0;                  // Jobs of a user at the same time; 0: no limit.
-  int max_nodes = 0;                    // The nodes of those; 0: no limit.
-  int max_jobs = 20000;                 // Of all users, without those that have ended.
+  int max_waiting = 1000;               // Waiting jobs of a user.
+  size_t max_waiting_bytes = 64 << 20;  // The requests of a user's waiting jobs.
+  int max_running = 0;                  // Running jobs of a user; 0: no limit.
+  int max_nodes = 0;                    // Nodes of a user's running jobs; 0: no limit.
+  int max_jobs = 20000;                 // Jobs of all users that have not ended.
 };
 
 // What a user has. A value.
@@ -30,16 +30,16 @@ struct OwnJobs {
   int nodes = 0;
 };
 
-// About what a job's request takes in memory.
+// Returns about how many bytes a job's request takes in memory.
 size_t BytesOf(const JobRequest& request);
 
 // Errors:
 //   ResourceExhausted - the user has too much already; the message says of what.
-//   InvalidArgument - one job may not be as large.
+//   InvalidArgument - the job is larger than a job may be.
 absl::Status MaySubmit(const JobRequest& request, const OwnJobs& own, int all_jobs,
                        const OwnLimits& limits);
 
-// Why a job must wait for others of its user; empty: it need not.
+// Returns why a job must wait for other jobs of its user; empty if it need not.
 std::string OverOwnLimit(const JobRequest& request, const OwnJobs& own, const OwnLimits& limits);
 
 }  // namespace hlaunch

@@ -29,7 +29,7 @@ bool HasLabels(const HostRoom& host, const std::vector<std::string>& labels) {
 
 using Names = absl::flat_hash_set<absl::string_view>;
 
-// Those that the job allows, in their order.
+// Returns the hosts that the job allows, in their order.
 std::vector<const HostRoom*> Allowed(const JobRequest& request,
                                      const std::vector<HostRoom>& hosts) {
   const Names names(request.hosts.begin(), request.hosts.end());
@@ -41,7 +41,7 @@ std::vector<const HostRoom*> Allowed(const JobRequest& request,
   return allowed;
 }
 
-// The kinds of devices that may be tried, the most frequent first; an empty one is slots.
+// Returns the kinds of devices to try, the most frequent first; an empty name stands for slots.
 std::vector<std::string> KindsToTry(const JobRequest& request,
                                     const std::vector<const HostRoom*>& allowed) {
   if (request.devices == "none") return {""};
@@ -71,7 +71,7 @@ Count CountOf(const HostRoom& host, const std::string& kind) {
   return {found->second.all, static_cast<int>(found->second.free.size())};
 }
 
-// One kind for one job on the hosts that it allows.
+// Tries one kind of devices for one job on the hosts that the job allows.
 class KindTrial {
  public:
   KindTrial(const JobRequest& request, std::string kind,
@@ -99,7 +99,8 @@ class KindTrial {
     return CountOf(host, kind_).free >= needed();
   }
 
-  // What would be free afterwards; a job that takes all wants as much as there is.
+  // Returns what would be free afterwards. A job that takes all of a host prefers hosts with the
+  // most free, hence the sign.
   int Left(const HostRoom& host) const {
     const int free = CountOf(host, kind_).free;
     return request_.workers == 0 ? -free : free - request_.workers;
@@ -148,7 +149,7 @@ class KindTrial {
     return node;
   }
 
-  // What keeps this host from it, as "has 6 free".
+  // Returns why this host cannot run the job, such as "has 6 free".
   std::string Obstacle(const HostRoom& host, bool waits) const {
     if (!host.closed.empty()) return host.closed;
     const Count count = CountOf(host, kind_);

@@ -9,49 +9,50 @@
 
 #include "proto/cluster/cluster_messages.h"
 
-// Where a job is started: on all of its nodes or on none. All is pure.
+// Chooses where a job starts: on all of its nodes or on none. All is pure.
 
 namespace hlaunch {
 
-// Of one host's devices of one kind. A value.
+// The devices of one kind on one host. A value.
 struct KindRoom {
-  int all = 0;            // Those that are well.
-  std::vector<int> free;  // By id, ascending.
+  int all = 0;            // All healthy ones.
+  std::vector<int> free;  // The ids of the free ones, ascending.
 };
 
-// What of a host is there for jobs. A value.
+// What a host has for jobs, and what of it is free. A value.
 struct HostRoom {
   std::string name;
-  std::string closed;  // Why no job is placed there, as "is drained: ECC"; empty: it is open.
+  std::string closed;  // Why no job may be placed there: "is drained: ECC"; empty: open.
   std::vector<std::string> labels;
   std::map<std::string, KindRoom> kinds;
   int slots = 0, slots_free = 0;
-  bool used = false;       // A part of a job is there,
-  bool exclusive = false;  // which wants nobody else.
+  bool used = false;       // A job has a part there.
+  bool exclusive = false;  // That job wants the host for itself.
 };
 
 // A node of a job that can start. A value.
 struct PlacedNode {
   std::string host;
   std::vector<int> devices;
-  int slots = 0;  // Where it has no devices.
+  int slots = 0;  // If the node has no devices.
   int workers = 0;
 };
 
 // A value.
 struct Placement {
   std::vector<PlacedNode> nodes;  // By node rank; empty: the job cannot start now.
-  int spares = 0;                 // The last so many stand by.
-  std::string kind;               // Of the devices; empty: slots.
-  // It could start if all that runs ended: jobs behind it are not to take what it waits for.
+  int spares = 0;                 // This many nodes, the last ones, stand by.
+  std::string kind;               // The kind of devices; empty if the job uses slots.
+  // The job could start if all running jobs ended, so jobs behind it must not take what it waits
+  // for.
   bool waits_for_jobs = false;
   std::string reason;  // Why it cannot start, for people.
 };
 
-// Chooses hosts that have what the job needs: those first where least is left over, so that large
-// jobs find empty hosts; else, and for the order of node ranks, by name, node9 before node10. Takes
-// as many nodes as the job may have and at least its fewest, then spares. All have the same kind of
-// devices. "auto" takes devices where any host that is allowed has some, else slots.
+// Chooses hosts that have what the job needs. Prefers hosts with the least left over, so that large
+// jobs find empty hosts; equal hosts are taken by name, node9 before node10. Node ranks also follow
+// the names. Takes as many nodes as the job may have, at least its minimum, then spares. All nodes
+// have the same kind of devices. "auto" takes devices if any allowed host has some, else slots.
 //
 // Requires: `hosts` are in the order of their names, node9 before node10.
 Placement PlaceJob(const JobRequest& request, const std::vector<HostRoom>& hosts);

@@ -10,15 +10,15 @@
 
 namespace hlaunch {
 
-// Hosts' rooms as PlaceJob takes them: by name, node9 before node10. One of them changes without
-// the others. A value.
+// The hosts' rooms as PlaceJob takes them: by name, node9 before node10. A single room can be
+// replaced. A value.
 class RoomList {
  public:
   const std::vector<HostRoom>& all() const { return rooms_; }
-  // In the place of what it had of this host.
+  // Adds the room, or replaces the room of the same host.
   void Put(HostRoom room);
   void Erase(const std::string& host);
-  // Takes these instead of all that it had, in whatever order they come.
+  // Replaces all rooms. `rooms` may be in any order.
   void Fill(std::vector<HostRoom> rooms);
 
  private:

@@ -30,10 +30,10 @@ constexpr Duration kShortAttempt = milliseconds(500);
 constexpr Duration kLongAttempt = seconds(3);
 constexpr Duration kFirstPause = milliseconds(50);  // Between two attempts; doubles.
 constexpr Duration kLastPause = milliseconds(500);
-constexpr Duration kNamePatience = seconds(1);  // With whoever knows names.
+constexpr Duration kNamePatience = seconds(1);  // For the name lookup.
 constexpr size_t kMostIdle = 4;
 constexpr size_t kMostFileBytes = size_t{1} << 20;
-constexpr size_t kMostWords = 500;  // Of what a server says of itself.
+constexpr size_t kMostWords = 500;  // Characters shown of a server's message.
 
 Instant Now() { return MonotonicClock().Now(); }
 
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view 
   return absl::FailedPreconditionError(absl::StrCat("cannot read ", path, ", ", what, ": ", why));
 }
 
-// Whether the same request may do better later.
+// Returns true if the same request may succeed later.
 bool MayPass(int status) { return status == 429 || status == 408 || status >= 500; }
 
 bool IsForTheCaller(int status) {
@@ -61,7 +61,7 @@ Duration PauseFor(const HttpResponse& response, Duration pause) {
   return std::max<Duration>(pause, seconds(std::min<int64_t>(asked, 3600)));
 }
 
-// "/api/v1/namespaces/NS/configmaps/NAME" as a rule of a Role.
+// Returns the rule of a Role that the path "/api/v1/namespaces/NS/configmaps/NAME" needs.
 std::string RuleFor(const ApiClient::Request& request) {
   const std::vector<std::string> parts = absl::StrSplit(request.path, '/');
   const bool core = parts.size() > 1 && parts[1] == "api";
@@ -78,7 +78,7 @@ std::string RuleFor(const ApiClient::Request& request) {
                       parts[resource], "], verbs: [", verb, "]}");
 }
 
-// One that hangs leaves time for another.
+// An attempt that hangs leaves time for another one.
 Instant EndOfAttempt(Instant deadline) {
   const Instant now = Now();
   return std::min(deadline, now + std::clamp((deadline - now) / 2, kShortAttempt, kLongAttempt));
@@ -103,7 +103,7 @@ absl::StatusOr<ApiClient::Answer> ApiClient::Call(const Request& request, Instan
       if (IsForTheCaller(response->status)) return Answer{response->status, response->body};
       status = InWords(request, *response);
       if (!MayPass(response->status)) return status;
-      // What was cut short by a time-out of its own may go on behind it.
+      // A server that gave up at its own time-out may still carry out the request.
       if (response->status != 429 && unanswered != nullptr) ++*unanswered;
       wait = PauseFor(*response, pause);
     } else {
@@ -136,7 +136,7 @@ absl::StatusOr<HttpResponse> ApiClient::TryOnce(const Request& request, Instant 
       return response;
     }
     if (unanswered != nullptr) ++*unanswered;
-    if (!idle || Now() >= deadline) return response;  // Servers close what has long been idle.
+    if (!idle || Now() >= deadline) return response;  // A server closes long-idle connections.
   }
 }
 
@@ -189,7 +189,7 @@ absl::Status ApiClient::InWords(const Request& request, const HttpResponse& resp
                      server_.token_file.empty() ? "" : absl::StrCat(" in ", server_.token_file)));
   }
   if (response.status != 403) return absl::InvalidArgumentError(text);
-  // A quota that is used up is refused so as well.
+  // An exhausted quota is also refused with 403.
   if (!absl::StrContains(said, " cannot ")) return absl::ResourceExhaustedError(text);
   return absl::PermissionDeniedError(absl::StrCat(text, ": ", RuleFor(request)));
 }

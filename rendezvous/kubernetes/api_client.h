@@ -16,14 +16,14 @@
 
 namespace hlaunch {
 
-// An API server of Kubernetes, and who asks it. A value.
+// A Kubernetes API server, and the credentials for it. A value.
 struct ApiServer {
   std::string host;  // A name or a literal without brackets.
   uint16_t port = 443;
   bool tls = true;
-  // Both are read whenever they are needed: tokens of pods turn over each hour.
-  std::string authority_file;  // Whose certificates are believed.
-  std::string token_file;      // Empty: no token; a proxy adds one.
+  // Both files are read whenever they are needed: tokens of pods change every hour.
+  std::string authority_file;  // The trusted authorities.
+  std::string token_file;      // If empty, no token is sent; a proxy adds one.
 };
 
 // For people: "Kubernetes at 10.96.0.1:443".
@@ -38,20 +38,21 @@ class ApiClient {
     std::string method, path, query, body;
   };
   struct Answer {
-    int status = 0;  // 200 and 201, or what the caller knows better about: 404, 409, 410.
+    int status = 0;  // 200, 201, or one that the caller must judge: 404, 409, 410.
     std::string body;
   };
 
   explicit ApiClient(ApiServer server);
 
-  // Asks until there is an answer, or until `deadline`; later where the server says so (429). A try
-  // without an answer may have been done all the same, so a request must bear to be made again;
-  // `unanswered` counts these.
+  // Repeats the request until there is an answer or until `deadline`; waits longer where the server
+  // says so (Retry-After). The server may have done a try that got no answer, so the request must
+  // be safe to repeat; `unanswered` counts such tries.
   //
   // Errors, which name the server:
   //   Unavailable - there was no answer in time.
-  //   PermissionDenied - it refuses this user; the message names the rule that is missing.
-  //   InvalidArgument - it takes no such object; one that is too large, say.
+  //   PermissionDenied - the server refuses this user; the message names the missing rule.
+  //   InvalidArgument - the server does not accept the object; it may be too large.
+  //   ResourceExhausted - a quota is used up.
   //   others - a file cannot be read.
   absl::StatusOr<Answer> Call(const Request& request, Instant deadline, int* unanswered = nullptr);
 
@@ -67,7 +68,7 @@ class ApiClient {
   const ApiServer server_;
   const std::string words_;
   Mutex mu_;
-  size_t turns_ ABSL_GUARDED_BY(mu_) = 0;  // Connections so far: an address each in turn.
+  size_t turns_ ABSL_GUARDED_BY(mu_) = 0;  // Connections so far; they take the addresses in turn.
   std::vector<std::unique_ptr<HttpsConnection>> idle_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -25,7 +25,7 @@ constexpr char kJob[] = "hlaunch/job";  // Annotations.
 constexpr char kWriter[] = "hlaunch/writer";
 constexpr char kRecord[] = "record";
 constexpr size_t kReadable = 40;  // Letters of a job's id in the name of its object.
-constexpr size_t kDigits = 32;    // And of its hash.
+constexpr size_t kDigits = 32;    // Digits of the id's hash there.
 
 std::string Text(const json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
@@ -50,7 +50,7 @@ std::string Dump(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-// The metadata of an object that is there, or of one that is to be.
+// Returns the metadata of an existing object, or of one that will be created.
 json MetadataOf(const ApiPlace& place, const std::string& text, const std::string& name) {
   if (!text.empty()) return Parse(text);
   return {{"name", name},
@@ -58,7 +58,7 @@ json MetadataOf(const ApiPlace& place, const std::string& text, const std::strin
           {"labels", {{kManagedBy, "hlaunch"}, {kInstance, place.name}}}};
 }
 
-// Without what only the API server needs, and which is large.
+// Returns the metadata without managedFields, which only the API server needs and which are large.
 json Kept(json metadata) {
   if (metadata.is_object()) metadata.erase("managedFields");
   return metadata;
@@ -115,7 +115,7 @@ std::string RecordsQuery(const ApiPlace& place, int limit, const std::string& mo
   return query;
 }
 
-// A name takes small letters, digits and hyphens alone, so its hash tells it from others.
+// A name may only have small letters, digits and hyphens, so the hash makes it unique.
 std::string RecordName(const ApiPlace& place, const std::string& job_id) {
   std::string readable = absl::AsciiStrToLower(job_id.substr(0, kReadable));
   std::replace_if(

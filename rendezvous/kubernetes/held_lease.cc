@@ -21,15 +21,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kPatience = seconds(5);  // With one call.
+constexpr Duration kPatience = seconds(5);  // For one call.
 constexpr Duration kLastWord = seconds(3);
-constexpr Duration kAgain = milliseconds(500);  // Until a renewal that failed is tried again.
-constexpr int kMarginShare = 5;                 // Of the lease, since clocks may go apart.
-constexpr int kMostRereads = 3;                 // Of an object that people change meanwhile.
+constexpr Duration kAgain = milliseconds(500);  // Before a failed renewal is tried again.
+constexpr int kMarginShare = 5;                 // The margin is 1/5 of the lease: clocks may drift.
+constexpr int kMostRereads = 3;                 // If people change the object meanwhile.
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// Another holds it. Its name, "node0:29400_1f2e…", may be anybody's bytes.
+// Another process holds the lease. Its name, "node0:29400_1f2e…", may contain any bytes.
 absl::Status Holds(const std::string& holder) {
   constexpr size_t kMaxName = 255;
   return absl::AlreadyExistsError(
@@ -86,7 +86,8 @@ absl::Status HeldLease::Begin(LeaseSight& sight) {
     return absl::NotFoundError(
         absl::StrCat(client_->words(), ": there is no namespace '", place_.name_space, "'"));
   }
-  // Also where this very write was done and its answer lost: the next try finds that.
+  // This also happens if this very write was done and its answer was lost; the next try finds that
+  // out.
   if (status != 200 && status != 201) return Holds("another service");
   term_ = absl::StrCat(holder_, "/", lease_.transitions);
   MutexLock lock(&mu_);
@@ -94,7 +95,8 @@ absl::Status HeldLease::Begin(LeaseSight& sight) {
   return absl::OkStatus();
 }
 
-// Puts `lease` in the place of what lease_ is then, and says what the server did.
+// Replaces the Lease on the server by `lease`; `status` is the server's answer. Updates lease_ if
+// the write succeeds.
 absl::Status HeldLease::Write(const LeaseObject& lease, Instant deadline, int* status) {
   const bool is_new = lease.metadata.empty();
   HLAUNCH_ASSIGN_OR_RETURN(
@@ -122,7 +124,7 @@ absl::Status HeldLease::Confirm() {
     HLAUNCH_RETURN_IF_ERROR(Write(next, deadline, &status));
     if (status == 200 || status == 201) {
       MutexLock lock(&mu_);
-      // An answer that comes too late does not call back what was told of the end.
+      // A late answer must not revive a lease that was reported as lost.
       if (HeldUntilLocked() == Instant()) return absl::AbortedError("the lease has run out");
       until_ = sent + whole_ - whole_ / kMarginShare;
       return absl::OkStatus();
@@ -132,7 +134,8 @@ absl::Status HeldLease::Confirm() {
   return absl::UnavailableError(absl::StrCat(client_->words(), ": the lease changes all the time"));
 }
 
-// It is another than lease_: a write without an answer was done, or a person has changed it.
+// Reads the Lease again, which differs from lease_: an unanswered write was done, or a person has
+// changed it.
 absl::Status HeldLease::Reread(Instant deadline) {
   HLAUNCH_ASSIGN_OR_RETURN(const auto read,
                            client_->Call({"GET", LeasePath(place_), "", ""}, deadline));
@@ -191,7 +194,7 @@ absl::Status HeldLease::Lose(absl::string_view why) {
   return absl::AbortedError(absl::StrCat(client_->words(), ": ", why));
 }
 
-// Says so once.
+// Logs the loss once.
 void HeldLease::LoseLocked(absl::string_view why) const {
   if (!std::exchange(lost_, true)) LogWarning(absl::StrCat(client_->words(), ": ", why));
 }

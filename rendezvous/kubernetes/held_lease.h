@@ -19,17 +19,17 @@
 
 namespace hlaunch {
 
-// A Lease of Kubernetes that this process holds: renewed at a third of its time, and lost a fifth
-// before its end, since clocks may go apart.
+// A Lease of Kubernetes that this process holds. It is renewed after a third of its duration, and
+// counts as lost a fifth before its end, since clocks may drift apart.
 //
-// Thread-safe. Its thread is "kube-lease". Destruction lets another have it at once.
+// Its thread is "kube-lease". Destruction lets another process take the lease at once. Thread-safe.
 class HeldLease {
  public:
-  // Tries once to take it for `holder`, whom no other process is called. `sight` is what earlier
-  // tries have seen.
+  // Tries once to take the lease for `holder`, a name that no other process has. `sight` is what
+  // earlier tries have seen.
   //
   // Errors:
-  //   AlreadyExists - another holds it; the message is its name.
+  //   AlreadyExists - another process holds it; the message is that process' name.
   //   others - as ApiClient.
   static absl::StatusOr<std::unique_ptr<HeldLease>> Take(std::shared_ptr<ApiClient> client,
                                                          ApiPlace place, std::string holder,
@@ -37,20 +37,21 @@ class HeldLease {
   ~HeldLease();
   HeldLease(const HeldLease&) = delete;
 
-  // Renews it now: nobody else has held it since it was taken.
+  // Renews the lease now. OK means that no other process has held it since Take.
   //
   // Errors:
-  //   Aborted - it is lost.
+  //   Aborted - the lease is lost.
   //   others - as ApiClient.
   absl::Status Confirm();
 
-  // Nobody else holds it before that. Once it is past, it is lost.
+  // Returns the time until which no other process holds the lease; Instant() if the lease is lost.
+  // The lease is lost once that time has passed.
   Instant HeldUntil() const;
 
-  // Gives it up, says `why` if that is news, and returns Aborted.
+  // Gives up the lease, logs `why` unless it was lost before, and returns Aborted.
   absl::Status Lose(absl::string_view why);
 
-  // Who holds it, and for which time.
+  // Names the holder and its term: "HOLDER/TRANSITIONS".
   const std::string& term() const { return term_; }
 
  private:
@@ -69,7 +70,7 @@ class HeldLease {
   Instant HeldUntilLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoseLocked(absl::string_view why) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const std::shared_ptr<ApiClient> client_;  // Shared with whoever tries again.
+  const std::shared_ptr<ApiClient> client_;  // Shared with the candidate.
   const ApiPlace place_;
   const std::string holder_;
   const Duration whole_;
@@ -83,7 +84,7 @@ class HeldLease {
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   Instant until_ ABSL_GUARDED_BY(mu_);
   mutable bool lost_ ABSL_GUARDED_BY(mu_) = false;
-  std::string trouble_ ABSL_GUARDED_BY(mu_);  // Of the last renewal.
+  std::string trouble_ ABSL_GUARDED_BY(mu_);  // Why the last renewal failed; else empty.
 
   std::thread thread_;
 };

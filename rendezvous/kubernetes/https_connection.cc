@@ -57,7 +57,7 @@ http::request<http::string_body> Message(const HttpRequest& request, const std::
   return message;
 }
 
-// Over a stream of one kind; its loop runs within a call alone.
+// A connection over one kind of stream. Its loop runs only during a call.
 template <typename Stream>
 class ConnectionOver final : public HttpsConnection {
  public:
@@ -65,7 +65,7 @@ class ConnectionOver final : public HttpsConnection {
   explicit ConnectionOver(std::string host_field, Words&&... words)
       : host_field_(std::move(host_field)), stream_(loop_, std::forward<Words>(words)...) {}
 
-  // Runs what `start` begins with a handler.
+  // Begins an operation with `start` and runs the loop until it ends.
   template <typename Start>
   beast::error_code Await(Instant deadline, const Start& start) {
     beast::get_lowest_layer(stream_).expires_at(deadline);
@@ -119,14 +119,15 @@ absl::Status Connect(ConnectionOver<Stream>& connection, const HttpsPeer& peer, 
         .async_connect(net::ip::tcp::endpoint(address, peer.port), std::move(handler));
   });
   if (error) return Broken("cannot connect", error);
-  // A request goes out as two pieces, and the second must not wait for the first one's receipt.
+  // A request goes out in two pieces, and the second must not wait for the acknowledgement of the
+  // first.
   beast::get_lowest_layer(connection.stream())
       .socket()
       .set_option(net::ip::tcp::no_delay(true), error);
   return absl::OkStatus();
 }
 
-// With a context that every TLS connection has of its own, since authorities change.
+// A TLS connection. Each has its own context, since the trusted authorities may change.
 class TlsConnection final : public HttpsConnection {
  public:
   explicit TlsConnection(const HttpsPeer& peer)
@@ -139,7 +140,8 @@ class TlsConnection final : public HttpsConnection {
     Tls& stream = over_.stream();
     stream.set_verify_mode(net::ssl::verify_peer);
     stream.set_verify_callback(net::ssl::host_name_verification(peer.host));
-    // What is verified is a name or an address; only a name may be sent ahead (RFC 6066).
+    // The certificate may be checked for a name or an address, but only a name may be sent as SNI
+    // (RFC 6066).
     if (!IsAddressLiteral(peer.host)) {
       SSL_set_tlsext_host_name(stream.native_handle(), peer.host.c_str());
     }

@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kPatience = seconds(5);      // With one call.
+constexpr Duration kPatience = seconds(5);      // For one call.
 constexpr size_t kMaxRecordBytes = 1000 << 10;  // A ConfigMap takes 1 MiB.
-constexpr int kPage = 16;                       // Records that are read at once.
-constexpr int kMostTries = 5;  // At what others write meanwhile, who are about to notice.
+constexpr int kPage = 16;                       // Records per page.
+constexpr int kMostTries = 5;  // At a record that a former leader, which will soon notice, writes.
 
 Instant Now() { return MonotonicClock().Now(); }
 
@@ -55,8 +55,8 @@ absl::StatusOr<ApiClient::Answer> KubernetesKeeper::Call(const ApiClient::Reques
   return client_->Call(request, std::min(until, Now() + kPatience), unanswered);
 }
 
-// The lease is confirmed before, so that whoever leads in truth is not disturbed, and after: then
-// nobody else has touched a record in between.
+// Confirms the lease before, so that a new leader is not disturbed, and afterwards, which proves
+// that no other process has touched a record in between.
 absl::StatusOr<RecordKeeper::Listed> KubernetesKeeper::List() {
   HLAUNCH_RETURN_IF_ERROR(lease_->Confirm());
   HLAUNCH_ASSIGN_OR_RETURN(std::vector<RecordObject> records, ListAll());
@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<RecordObject>> KubernetesKeeper::ListAll() {
   while (true) {
     HLAUNCH_ASSIGN_OR_RETURN(const auto answer, Call({"GET", RecordsPath(place_),
                                                       RecordsQuery(place_, kPage, more), ""}));
-    if (answer.status == 410) {  // It took so long that the next page is no more: anew.
+    if (answer.status == 410) {  // The next page has expired: begin again.
       records.clear();
       more.clear();
       continue;
@@ -92,7 +92,7 @@ absl::Status KubernetesKeeper::Adopt(RecordObject record, Listed* listed) {
   return touched ? Note(*touched, listed) : absl::OkStatus();
 }
 
-// Writes it as it is, so that who led before can write it no more.
+// Writes the record unchanged, so that the former leader cannot write it any more.
 absl::StatusOr<std::optional<RecordObject>> KubernetesKeeper::Touch(RecordObject record) {
   const std::string path = RecordPath(place_, record.name);
   for (int tries = 0; tries < kMostTries; ++tries) {
@@ -103,12 +103,12 @@ absl::StatusOr<std::optional<RecordObject>> KubernetesKeeper::Touch(RecordObject
     HLAUNCH_ASSIGN_OR_RETURN(const auto there, Call({"GET", path, "", ""}));
     if (!Done(there)) return std::nullopt;
     HLAUNCH_ASSIGN_OR_RETURN(record, ReadRecord(there.body));
-    if (record.writer == lease_->term()) return record;  // An answer was lost.
+    if (record.writer == lease_->term()) return record;  // It was done; an answer was lost.
   }
   return absl::UnavailableError(absl::StrCat(ObjectWords(record.name), " changes all the time"));
 }
 
-// What others may write is believed only if it is sealed, wherever there is a key.
+// If there is a key, only sealed records are trusted, since others may be able to write here.
 absl::StatusOr<JobRecord> KubernetesKeeper::Unpack(const RecordObject& record) const {
   if (key_.empty() && IsSealed(record.packed)) {
     return absl::DataLossError("it is sealed by a token, and this service has none");
@@ -180,8 +180,8 @@ absl::StatusOr<RecordVersion> KubernetesKeeper::Replace(RecordObject wanted, Kno
     if (!answer.ok()) return answer.status();
     const bool gone = answer->status == 404 && wanted.packed.empty();
     if (Done(*answer) || gone) return Finish(wanted, *answer, expected == 0);
-    // What is there is not what this one knows: it begins again from there, as whoever leads next.
-    // Unless it wrote that itself, without an answer.
+    // The stored record is not the one that this process knows. Unless this process wrote it itself
+    // without getting an answer, it gives up the lead; the next leader begins from there.
     if (!known.unsure) {
       return lease_->Lose(absl::StrCat("another changed ", ObjectWords(wanted.name)));
     }
@@ -211,8 +211,9 @@ absl::StatusOr<ApiClient::Answer> KubernetesKeeper::Write(const RecordObject& wa
   return Call({"DELETE", path, "", DeleteBody(wanted)}, unanswered);
 }
 
-// No write of an object that is new can be refused for the sake of whoever leads now, and it may
-// have listed all before this one was there. So it counts only if the lease was held after it.
+// Kubernetes cannot refuse a former leader's write of a new object, and the new leader may have
+// listed all records before this object existed. So such a write counts only if the lease is
+// confirmed after it.
 absl::StatusOr<RecordVersion> KubernetesKeeper::Finish(const RecordObject& wanted,
                                                        const ApiClient::Answer& answer,
                                                        bool begins) {

@@ -23,18 +23,19 @@
 
 namespace hlaunch {
 
-// Keeps records in Kubernetes: a ConfigMap per job, and a Lease of whoever leads. A write names the
-// state that it replaces, and whoever begins to lead writes each record once, so Kubernetes
-// refuses what whoever led before still writes.
+// Keeps records in Kubernetes: a ConfigMap per job, and a Lease that the leader holds. Each write
+// names the state that it replaces, and a new leader first writes each record once, so Kubernetes
+// refuses what the former leader still writes.
 //
 // Thread-safe as RecordKeeper.
 class KubernetesKeeper final : public RecordKeeper {
  public:
-  // `key` seals records (sealed_text.h); empty: they are in clear.
+  // `key` seals records (sealed_text.h); if it is empty, they are stored in clear.
   KubernetesKeeper(std::shared_ptr<ApiClient> client, ApiPlace place, std::string key,
                    std::unique_ptr<HeldLease> lease);
 
-  // Makes all records its own. One that is damaged stays, and is replaced by the next of its job.
+  // Takes over all records by writing each once. A damaged record stays until the next one of its
+  // job replaces it.
   absl::StatusOr<Listed> List() override;
   absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) override;
   Instant LeadsUntil() const override { return lease_->HeldUntil(); }
@@ -46,18 +47,18 @@ class KubernetesKeeper final : public RecordKeeper {
   // What is known of the object of one job. A value.
   struct Known {
     RecordVersion number = 0;
-    RecordObject object;  // Without the record; no metadata: there is no object.
-    // The last write had no answer, or what is there is damaged: what bears this one's name there
-    // may be replaced.
+    RecordObject object;  // Without the packed record. Without metadata: no object exists.
+    // The last write had no answer, or the stored record is damaged. Then an object that names this
+    // process as its writer may be replaced.
     bool unsure = false;
   };
   Known KnownOf(const std::string& name) const;
-  // Returns its number.
+  // Returns the number of `known`.
   RecordVersion Remember(const std::string& name, Known known);
   RecordVersion NextNumber();
   absl::StatusOr<std::vector<RecordObject>> ListAll();
   absl::Status Adopt(RecordObject record, Listed* listed);
-  // Unset: it is gone.
+  // Returns no value if the object is gone.
   absl::StatusOr<std::optional<RecordObject>> Touch(RecordObject record);
   absl::StatusOr<JobRecord> Unpack(const RecordObject& record) const;
   absl::Status Note(const RecordObject& record, Listed* listed);
@@ -70,7 +71,7 @@ class KubernetesKeeper final : public RecordKeeper {
                                          int* unanswered = nullptr);
   std::string ObjectWords(const std::string& name) const;
 
-  const std::shared_ptr<ApiClient> client_;  // Shared with whoever tries to lead again.
+  const std::shared_ptr<ApiClient> client_;  // Shared with the candidate.
   const ApiPlace place_;
   const std::string key_;
   const std::unique_ptr<HeldLease> lease_;
@@ -80,7 +81,7 @@ class KubernetesKeeper final : public RecordKeeper {
   std::map<std::string, Known> known_ ABSL_GUARDED_BY(mu_);  // By the object's name.
 };
 
-// A service that leads at times; remembers what it has seen of who leads.
+// A service that may lead. It remembers what it has seen of the leader's lease.
 //
 // Belongs to one thread.
 class KubernetesCandidate {
@@ -88,9 +89,9 @@ class KubernetesCandidate {
   struct Options {
     ApiServer server;
     ApiPlace place;
-    std::string key;   // As of KubernetesKeeper.
-    std::string name;  // What others are told of who leads: "node0:29400".
-    // Without a sign of life for so long it has lost.
+    std::string key;   // As for KubernetesKeeper.
+    std::string name;  // What others see as the leader's name: "node0:29400".
+    // A leader without a sign of life for this long has lost the lead.
     Duration lease = std::chrono::seconds(10);
   };
   explicit KubernetesCandidate(Options options);

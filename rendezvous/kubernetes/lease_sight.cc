@@ -8,7 +8,7 @@
 namespace hlaunch {
 namespace {
 
-// Whatever stands in the object. Nobody but a person writes such.
+// Longer durations in the object are cut to this; only a person would write one.
 constexpr int64_t kLongestSeconds = 3600;
 
 }  // namespace

@@ -10,14 +10,15 @@
 
 namespace hlaunch {
 
-// What one who stands by has seen of a lease: how long it has not been renewed, by this process'
-// own clock. The times in it are those of another host's clock, which may be wrong.
+// What a standby process has seen of a lease: how long it has not been renewed, by this process'
+// own clock. The times inside the lease come from another host's clock, which may be wrong.
 //
-// A value; belongs to whoever looks.
+// A value that belongs to the standby.
 class LeaseSight {
  public:
-  // Whether whoever held `lease`, as it was read by `now`, holds it no more. Where another has just
-  // taken it or renewed it, and at the first look, its time begins anew.
+  // Returns true if the holder of `lease`, which was read just before `now`, holds it no more. The
+  // lease's duration begins anew at the first look, and whenever the lease was taken or renewed
+  // since the look before.
   bool HasRunOut(const LeaseObject& lease, Instant now);
 
  private:

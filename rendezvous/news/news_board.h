@@ -14,8 +14,8 @@
 
 namespace hlaunch {
 
-// What all nodes of a job are to hear at once about one of them: the latest few lines. It is not
-// kept over a restart of the rendezvous.
+// The latest few lines that all nodes of a job must hear at once about one of them. They are lost
+// at a restart of the rendezvous.
 //
 // A value that belongs to the thread of its RoundTable.
 class NewsBoard {
@@ -23,9 +23,9 @@ class NewsBoard {
   // Adds a line, cut to kMaxTextBytes.
   void Say(std::string text);
 
-  // The same of a node that was refused with `why`, which may be a stranger and come again and
-  // again: the same line at most once in ten seconds, and so for all beyond the first few.
-  // Returns whether there is a new line.
+  // Adds a line about a node that was refused with `why`. It may be a stranger that comes again and
+  // again, so the same line is added at most once in ten seconds; beyond the first few different
+  // lines, all others share one such limit. Returns true if a line was added.
   bool SayRefused(const NodeInfo& info, const absl::Status& why, Instant t);
 
   // The oldest first; at most kMaxNews.

@@ -15,31 +15,31 @@
 
 namespace hlaunch {
 
-// When the rounds of a job began, ran and ended, for people. It is no part of what is decided, and
-// is not kept: a rendezvous that was restarted begins it anew, and of a round that was there before
-// it does not know when that began.
+// When the rounds of a job began, ran and ended, for people. No decision depends on it, and it is
+// not stored: after a restart the rendezvous begins a new one, which does not know when an earlier
+// round began.
 //
 // Belongs to the thread of its RoundTable.
 class TimeLine {
  public:
-  // What is noted from now on happens at `now`.
+  // Events that are noted from now on happen at `now`.
   void SetNow(Instant now) { now_ = now; }
 
-  // The first node comes; nothing if one came before.
+  // The first node has come. Later calls do nothing.
   void NodeCame();
   // The rendezvous was restarted, and goes on with `record`.
   void Resume(const JobRecord& record);
-  // The next round of `record` begins; where nothing is to be checked it runs at once.
+  // The next round of `record` begins. If nothing must be checked, it runs at once.
   void RoundBegins(const JobRecord& record);
-  // Its workers are to start.
+  // The round's workers should start.
   void RoundRuns();
-  // They are to stop, for this reason, or the job is over; nothing if that was said before. The
-  // first of `failures` is the first cause; empty: no worker is to blame.
+  // The round's workers must stop for this reason, or the job is over. Later calls do nothing. The
+  // first of `failures` is the first cause; if empty, no worker is to blame.
   void RoundStops(const std::string& reason, const std::vector<WorkerFailure>& failures);
-  // None is left; nothing if that was said before.
+  // No worker is left. Later calls do nothing.
   void RoundStopped();
 
-  // Writes what is known into `status`; it is `now`, which people call `wall_ms`.
+  // Writes what is known into `status`. `now` and `wall_ms` are the same moment on both clocks.
   void Tell(JobStatus& status, Instant now, int64_t wall_ms) const;
 
  private:
@@ -53,9 +53,9 @@ class TimeLine {
   Instant now_;
   std::optional<Instant> began_;
   std::deque<Stage> rounds_;                // The last kMaxRoundsShown.
-  Duration ran_before_ = Duration::zero();  // Until the last one that has stopped.
-  std::optional<WorkerFailure> failure_;    // The last first cause,
-  Round failed_round_ = 0;                  // and whose it was.
+  Duration ran_before_ = Duration::zero();  // How long all rounds ran that have stopped.
+  std::optional<WorkerFailure> failure_;    // The first cause of the last failure.
+  Round failed_round_ = 0;                  // The round of that failure.
 };
 
 }  // namespace hlaunch

@@ -21,12 +21,12 @@ using Nodes = std::vector<WaysWord>;
 using Kind = PartitionVerdict::Kind;
 using Way = std::pair<int, int>;
 
-constexpr size_t kNamed = 3;  // Of many ways.
+constexpr size_t kNamed = 3;  // At most this many paths are named.
 constexpr char kAllReachIt[] = ", though all reach the rendezvous";
 
 const WaysWord& At(const Nodes& nodes, int rank) { return nodes[static_cast<size_t>(rank)]; }
 
-// Who says of whom that it is not reached, as far as both are heard.
+// Returns each pair (a, b) for which node a reports that it does not reach b, if both are heard.
 std::set<Way> Claims(const Nodes& nodes) {
   std::set<Way> claims;
   const int size = static_cast<int>(nodes.size());
@@ -88,7 +88,7 @@ std::string DescribeWays(const Nodes& nodes, const std::set<Way>& claims) {
                       more > 0 ? absl::StrCat("; and ", more, " more ways") : "", kAllReachIt);
 }
 
-// Why those who are cut off stay in the job, or nothing.
+// Returns why the nodes that are cut off stay in the job; empty if they do not.
 std::string WhyKept(const Nodes& nodes, const std::vector<int>& cut_off,
                     const PartitionRule& rule) {
   const auto stays = [&](int rank) { return At(nodes, rank).stays; };
@@ -100,7 +100,7 @@ std::string WhyKept(const Nodes& nodes, const std::vector<int>& cut_off,
   return "";
 }
 
-// The part that stays has more than half of all.
+// The judgement if the largest part has more than half of all nodes.
 PartitionVerdict JudgeCutOff(const Nodes& nodes, const std::vector<std::vector<int>>& parts,
                              const PartitionRule& rule) {
   PartitionVerdict verdict;
@@ -128,7 +128,7 @@ PartitionVerdict JudgeCutOff(const Nodes& nodes, const std::vector<std::vector<i
 }  // namespace
 
 std::vector<int> WaysToLookAt(int rank, int size) {
-  constexpr int kFew = static_cast<int>(kMaxUnreached);  // So many others are all looked at.
+  constexpr int kFew = static_cast<int>(kMaxUnreached);  // This many others are all looked at.
   std::set<int> ranks;
   for (int step = 1; step < size; size - 1 <= kFew ? ++step : step *= 2) {
     ranks.insert((rank + step) % size);

@@ -8,35 +8,36 @@
 
 #include "rendezvous/round/round.h"
 
-// The decision what follows where nodes reach the rendezvous and not each other, while their
-// workers run. Pure.
+// Decides what to do if nodes reach the rendezvous but not each other while their workers run.
+// Pure.
 
 namespace hlaunch {
 
-// The node ranks that node `rank` of a round of `size` looks at: all others if they are few, else
-// those that are a power of two away on the ring of all. Either both ends of a way look, or none.
+// Returns the node ranks that node `rank` of a round of `size` nodes looks at: all others if they
+// are few, else those whose distance on the ring of all nodes is a power of two. Either both ends
+// of a path look, or neither.
 std::vector<int> WaysToLookAt(int rank, int size);
 
-// What one node of the round says. A value.
+// What one node of the round reports. A value.
 struct WaysWord {
   std::string host;
   std::vector<int> unreached = {};  // See NodeUpdate.
-  bool heard = true;   // It is here and not silent; else its words are old and count for nothing.
-  bool stays = false;  // Without it there is no job.
+  bool heard = true;   // It is connected and not silent; else its report is old and ignored.
+  bool stays = false;  // The job cannot go on without it.
 };
 
 struct PartitionRule {
   PreflightAction action = PreflightAction::kExclude;
-  int standing_by = 0;          // Nodes that could take places.
-  int min_nodes = 1;            // A round needs.
+  int standing_by = 0;          // Nodes that could replace others.
+  int min_nodes = 1;            // The fewest nodes of a round.
   bool may_restart = false;     // A restart is left.
-  bool all_have_spoken = true;  // Who has not yet said that it misses another does not.
+  bool all_have_spoken = true;  // Waiting is over: a node without a report reaches the others.
 };
 
 struct PartitionVerdict {
   enum class Kind {
-    kNothing,  // All reach each other.
-    kWait,     // One end of a way has spoken and the other has not yet.
+    kNothing,  // All nodes reach each other.
+    kWait,     // One end has reported a cut path and the other has not yet.
     kName,     // People are told `reason`, and the job goes on.
     kExclude,  // The round ends, and the next is without `cut_off`.
     kFail,     // The job ends for `reason`.
@@ -44,14 +45,15 @@ struct PartitionVerdict {
   Kind kind = Kind::kNothing;
   std::vector<int> cut_off;  // kExclude: node ranks.
   std::string reason;        // One line.
-  std::string of_first;      // The same, of the first in `cut_off`: "it is cut off from …".
+  std::string of_first;      // The same about the first in `cut_off`: "it is cut off from …".
 };
 
-// `nodes` are in rank order. A way is cut if both of its ends say so, and open if they say nothing:
-// a node that is slow, stopped or wrong proves nothing by itself. Nodes between which no way is
-// open are parts; the one with more than half of all nodes stays, and the others are cut off. Of
-// two equal parts none is: they are named. So is a cut way between nodes of one part, and what
-// only one end says.
+// `nodes` are in rank order. A path between two nodes is cut if both ends say so, else it is open:
+// a node that is slow, stopped or wrong proves nothing by itself. Nodes that open paths connect
+// form a part. The part with more than half of all nodes stays, and the other nodes are cut off. If
+// no part has so many, none is cut off and people are told. People are also told of a cut path
+// inside a part, and of what only one end says. With PreflightAction::kFail every cut path ends the
+// job.
 PartitionVerdict DecidePartition(const std::vector<WaysWord>& nodes, const PartitionRule& rule);
 
 }  // namespace hlaunch

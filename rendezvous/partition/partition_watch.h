@@ -14,30 +14,30 @@
 
 namespace hlaunch {
 
-// Until when the words of a round's nodes about the ways between them are waited for, and what
-// people know of it; and who is to lose its seat for it once the round has stopped. No record keeps
-// it: nodes say it again, and a preflight finds out the same.
+// How long to wait for the reports of a round's nodes about the paths between them, what people
+// were told of them, and which nodes lose their seats once the round has stopped. No record holds
+// it: nodes report again, and a preflight finds out the same.
 //
 // A value that belongs to the thread of its RoundTable.
 class PartitionWatch {
  public:
-  // Both ends of a way find out within so long: a turn of the health watch and two looks.
+  // Both ends of a cut path notice it within this time: one turn of the health watch and two looks.
   static constexpr Duration kBothSpeak = std::chrono::seconds(30);
 
-  // A round begins: nothing was said.
+  // A round begins, without any reports.
   void BeginRound();
-  // A node has said something new.
+  // A node has reported something new.
   void NoteWord() { changed_ = true; }
-  // Whether there is something to judge.
+  // Returns true if there is something to judge.
   bool Due(Instant t) const { return changed_ || (due_ && t >= *due_); }
-  // What follows from the words, if that is new; kNothing: what people were told is over. Sets what
-  // `rule` says of who has spoken. Requires: Due.
+  // Returns the verdict on the reports if it is new; kNothing: what people were told is over. Sets
+  // rule.all_have_spoken itself. Requires: Due.
   std::optional<PartitionVerdict> Judge(const std::vector<WaysWord>& words, PartitionRule rule,
                                         Instant t);
-  // When Judge is due at the latest, while one end of a way has spoken.
+  // Returns when Judge is due at the latest, while only one end of a path has reported.
   std::optional<Instant> due() const { return due_; }
 
-  // The nodes that the next round is to be without, by id, and why.
+  // The ids of the nodes that the next round must be without, and why.
   struct CutOff {
     std::vector<std::string> node_ids;
     std::string reason;
@@ -47,8 +47,8 @@ class PartitionWatch {
 
  private:
   bool changed_ = false;        // Since the last look.
-  std::optional<Instant> due_;  // One end of a way has spoken; the other has until then.
-  std::string told_;            // What people know.
+  std::optional<Instant> due_;  // Only one end of a path has reported; the other has until then.
+  std::string told_;            // What people were told.
   CutOff cut_off_;
 };
 

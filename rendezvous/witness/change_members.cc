@@ -16,7 +16,7 @@ using Lapsed = GroupView::Lapsed;
 
 int Count(const WitnessMembers& members) { return static_cast<int>(members.size()); }
 
-// That may hold for somebody as well as the one that was proposed last.
+// Returns the groups, besides the one proposed last, that a process may still believe in.
 std::vector<WitnessMembers> OtherGroups(const GroupView& view) {
   std::vector<WitnessMembers> groups = view.open;
   groups.push_back(view.decided);
@@ -37,7 +37,8 @@ WitnessMembers WithoutDead(const GroupView& view, WitnessMembers members) {
   return members;
 }
 
-// The group without all that are dead, if the others are no majority of it, nor of another one.
+// Proposes the group without all dead members, if the living ones are no majority of it, and
+// without this leader no majority of another group.
 MembersVerdict WithoutAllDead(const GroupView& view) {
   const WitnessMembers living = WithoutDead(view, view.members);
   if (Count(living) >= Majority(Count(view.members))) return {};
@@ -63,7 +64,7 @@ const Lapsed* LapsedOf(const GroupView& view, const WitnessMembers& members) {
   return nullptr;
 }
 
-// Whether nobody but these may believe to be a member.
+// Returns true if no process outside `members` may believe that it is a member.
 bool AreAll(const GroupView& view, const WitnessMembers& members) {
   for (const WitnessMembers& group : OtherGroups(view)) {
     for (const WitnessMember& member : group) {
@@ -75,7 +76,7 @@ bool AreAll(const GroupView& view, const WitnessMembers& members) {
 
 MembersVerdict TakeBack(const GroupView& view) {
   if (SameMembers(view.members, view.decided) || MajorityAnswers(view, view.members)) return {};
-  // One of two counts on being asked until it has lapsed.
+  // In a group of two, the other one relies on being asked until it has lapsed.
   if (Count(view.members) == 2 && LapsedOf(view, view.members) == nullptr) return {};
   if (!MajorityAnswers(view, view.decided)) return {};
   return {view.decided, "the witnesses stay who they were: too many of the new ones do not answer"};

@@ -13,23 +13,24 @@
 
 namespace hlaunch {
 
-// What a leader knows of the others, in its term. A value.
+// What a leader knows of the other witnesses in its term. A value.
 class Followers {
  public:
   Followers(Incarnation self, Instant since) : self_(self), since_(since) {}
 
-  // The number of the appends that are sent at `now`. Those older than `lease` prove nothing more.
+  // Returns the number of the appends that are sent at `now`. Forgets appends older than `lease`,
+  // which prove nothing any more.
   uint64_t NextBeat(Instant now, Duration lease);
 
   // `from` has answered the append of `beat` and holds the entry of `ballot`.
   void Appended(Incarnation from, uint64_t beat, const Ballot& ballot, Instant now);
 
-  // This process stood still for so long: it is no silence of theirs.
+  // This process stood still for this long, which is no silence of the others.
   void Forgive(Duration stood_still);
 
-  // Of which append of a sufficient number of `members` have answered that no other leader is
-  // elected within a lease of it: when it was sent. Instant::max() if this process suffices, min()
-  // if they have not.
+  // Returns when the newest append was sent that enough of `members` have answered, so that no
+  // other leader is elected within a lease of it. Instant::max() if this process alone suffices,
+  // min() if too few have answered.
   Instant LeaseBegan(const WitnessMembers& members) const;
 
   // How many of `members` hold the entry of `ballot`, this process included.
@@ -37,10 +38,10 @@ class Followers {
   bool Holds(Incarnation member, const Ballot& ballot) const;
 
   bool Answered(Incarnation member) const;
-  uint64_t LastBeat(Incarnation member) const;  // That it has answered; 0: none.
-  // When it was last heard; since when this process leads if it never was.
+  uint64_t LastBeat(Incarnation member) const;  // The last that it has answered; 0: none.
+  // Returns when the member was last heard; if it never was, since when this process leads.
   Instant Heard(Incarnation member) const;
-  // Since when that one's silence counts.
+  // The member's silence counts only from `since` on.
   void Expect(Incarnation member, Instant since);
 
  private:

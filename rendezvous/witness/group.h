@@ -18,17 +18,16 @@ namespace hlaunch {
 // Counts the leaders of a group: each term has at most one.
 using Term = uint64_t;
 
-// The place of an entry among all that were ever proposed: its leader's term, and how many came
-// before it. Of two entries the one with the higher ballot follows from the other, if that one
-// was decided.
+// The place of an entry among all entries ever proposed: its leader's term, and how many came
+// before it. If an entry was decided, all entries with a higher ballot follow from it.
 struct Ballot {
   Term term = 0;
   uint64_t index = 0;
   auto operator<=>(const Ballot&) const = default;
 };
 
-// One process of the group. A process that was started anew is another one: it remembers neither
-// its votes nor its entry, so it may not stand for the one before.
+// One process of the group. A process that was started again is a different member: it remembers
+// neither its votes nor its entry, so it must not act for the former one.
 struct WitnessMember {
   Incarnation incarnation = 0;
   std::string name;     // For people: "node2".
@@ -38,25 +37,26 @@ using WitnessMembers = std::vector<WitnessMember>;
 
 struct WitnessEntry {
   Ballot ballot;
-  uint64_t version = 0;  // Of `record`: counts its changes.
+  uint64_t version = 0;  // Counts the changes of `record`.
   WitnessMembers members;
   std::string record;
 };
 
-// Never changed. Held by the witness and by the messages that carry it.
+// An entry that never changes. The witness shares it with the messages that carry it.
 using SharedEntry = std::shared_ptr<const WitnessEntry>;
 
-// Null if it is none of them.
+// Returns null if `members` has no such member.
 const WitnessMember* FindMember(const WitnessMembers& members, Incarnation incarnation);
-// By incarnation, in any order.
+// Compares incarnations, in any order.
 bool SameMembers(const WitnessMembers& a, const WitnessMembers& b);
 WitnessMembers Without(const WitnessMembers& members, Incarnation incarnation);
 
-// How many of a group must hold an entry for it to be decided, and vote for a leader.
+// Returns how many of a group must hold an entry to decide it, or must vote to elect a leader.
 int Majority(int members);
-// How many of a group must withhold their votes for nobody to be elected.
+// Returns how many of a group must withhold their votes to prevent an election.
 int Blocking(int members);
-// How many witnesses a job of so many nodes has: odd, since an even number bears no more losses.
+// Returns how many witnesses a job of `nodes` nodes has. It is odd for more than two nodes, since
+// an even number would survive no more losses.
 int GroupSize(int nodes);
 
 }  // namespace hlaunch

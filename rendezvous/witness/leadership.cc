@@ -12,13 +12,13 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kProbed = 2;  // Candidates that are asked whether they answer, the best,
-constexpr size_t kInTurn = 1;  // and others in turn, lest these do not.
+constexpr size_t kProbed = 2;  // The best candidates, which are asked if they answer,
+constexpr size_t kInTurn = 1;  // and others in turn, in case the best do not.
 
 }  // namespace
 
 Instant Leadership::LeaseUntil() const {
-  // Of each group that somebody may hold.
+  // All groups that a process may hold count.
   Instant began = followers_.LeaseBegan(decided_->members);
   for (const WitnessMembers& group : open_) {
     began = std::min(began, followers_.LeaseBegan(group));
@@ -39,7 +39,7 @@ void Leadership::Propose(const WitnessMembers& members, const WitnessEntry& entr
 bool Leadership::IsHeld(const WitnessEntry& entry, const KnownProcesses& known, Instant now) const {
   const int members = static_cast<int>(entry.members.size());
   if (followers_.CountHolding(entry.members, entry.ballot) < Majority(members)) return false;
-  // Of two, the other one counts on knowing all until it has lapsed.
+  // In a group of two, the other one relies on knowing each decision until it has lapsed.
   const WitnessMembers& former = decided_->members;
   return former.size() != 2 ||
          std::all_of(former.begin(), former.end(), [&](const WitnessMember& member) {
@@ -111,7 +111,7 @@ void Leadership::AddLapsed(GroupView& view, const KnownProcesses& known, Instant
       silent.push_back(
           {one, false,
            absl::StrCat("has not answered for ", SecondsWords(now - followers_.Heard(one)))});
-    } else if (!wanted && view.members.size() > 2) {  // Of two, it is needed.
+    } else if (!wanted && view.members.size() > 2) {  // In a group of two it is needed.
       gone.push_back({one, false, "is not among the job's nodes any more"});
     }
   }
@@ -144,9 +144,9 @@ WitnessMembers Leadership::Listeners(const WitnessEntry& entry, const KnownProce
 }
 
 bool Leadership::Needs(Incarnation one, const WitnessEntry& entry, Instant now) const {
-  // One that is to go is not told before that is decided: else it might hold the newest entry of
-  // all that live, and could not be elected with it. Who is silent is sent no large entry again and
-  // again.
+  // A member that must go does not get the entry before that is decided: else it might hold the
+  // newest entry of all living processes, and could not be elected with it. A silent member does
+  // not get a large entry again and again.
   return FindMember(entry.members, one) && now - followers_.Heard(one) <= rule_.lease &&
          !followers_.Holds(one, entry.ballot);
 }

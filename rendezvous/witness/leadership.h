@@ -16,53 +16,53 @@
 
 namespace hlaunch {
 
-// The processes of the job as a witness was told of them. A value.
+// What a witness was told of the processes of the job. A value.
 struct KnownProcesses {
-  std::set<Incarnation> dead;                // By proof.
-  std::optional<WitnessMembers> candidates;  // Who may be a witness, the best first.
+  std::set<Incarnation> dead;                // Proven to be dead.
+  std::optional<WitnessMembers> candidates;  // Possible witnesses, the best first.
   int nodes = 1;                             // Of the job.
 
   bool IsDead(Incarnation one) const { return dead.count(one) > 0; }
 };
 
-// One term of a leader: what is decided, until when it leads, and who is to be a witness. `entry`
-// is the one that it proposed last. A value.
+// One term of a leader: what is decided, until when it leads, and which processes should be
+// witnesses. The parameter `entry` is always the entry that the leader proposed last. A value.
 class Leadership {
  public:
-  // From `now` on, from the entry that it holds.
+  // The term begins at `now` with the entry that the leader holds.
   Leadership(Incarnation self, const WitnessRule& rule, SharedEntry held, Instant now)
       : self_(self), rule_(rule), followers_(self, now), since_(now), decided_(std::move(held)) {}
 
-  // Whether an entry of this term is decided: not before may anything else be.
+  // Returns true once an entry of this term is decided. Only then may the leader propose others.
   bool confirmed() const { return confirmed_; }
-  // The last that was decided; before that, what it held.
+  // The entry that was decided last; before the first, the one that the leader held.
   const SharedEntry& decided() const { return decided_; }
 
-  // Nobody else is elected before.
+  // Returns the time before which no other leader is elected.
   Instant LeaseUntil() const;
-  // When it is over unless more answers come.
+  // Returns when the term is over unless more answers arrive.
   Instant OverAt() const { return confirmed_ ? LeaseUntil() : since_ + rule_.lease; }
 
-  // Whether that one may be sent appends.
+  // Returns true if `one` may be sent appends.
   bool Concerns(Incarnation one, const KnownProcesses& known) const;
   void Appended(Incarnation from, uint64_t beat, const Ballot& ballot, Instant now) {
     followers_.Appended(from, beat, ballot, now);
   }
-  // This process stood still for so long.
+  // This process stood still for this long.
   void Forgive(Duration late) { followers_.Forgive(late); }
-  // `members` take the place of those of `entry`.
+  // `members` will replace the members of `entry`.
   void Propose(const WitnessMembers& members, const WitnessEntry& entry, Instant now);
-  // Whether `entry` has just been decided.
+  // Returns true if `entry` has just been decided.
   bool Decide(const SharedEntry& entry, const KnownProcesses& known, Instant now);
   GroupView View(const WitnessEntry& entry, const KnownProcesses& known, Instant now) const;
 
-  // The number of the appends that are sent now, when the next ones are due, and who is sent them:
-  // whoever may be a member, and candidates.
+  // NextBeat returns the number of the appends that are sent now, next_beat when the next ones are
+  // due, and Listeners which processes they go to: all that may be members, and candidates.
   uint64_t NextBeat(Instant now);
   Instant next_beat() const { return next_beat_; }
   WitnessMembers Listeners(const WitnessEntry& entry, const KnownProcesses& known,
                            uint64_t beat) const;
-  // Whether that one is to be sent the entry itself.
+  // Returns true if `one` must be sent the entry itself.
   bool Needs(Incarnation one, const WitnessEntry& entry, Instant now) const;
   uint64_t LastBeat(Incarnation one) const { return followers_.LastBeat(one); }
   bool HeardOfLate(Incarnation one, Instant now) const {

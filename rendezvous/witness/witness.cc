@@ -14,7 +14,7 @@ namespace {
 
 using Kind = WitnessMessage::Kind;
 
-constexpr size_t kMostAnswers = 64;  // That wait to be confirmed; older ones prove less.
+constexpr size_t kMostAnswers = 64;  // Unconfirmed ones; older ones prove less.
 
 Duration ShareOf(Duration most, uint64_t random) {
   return most / 1024 * static_cast<int64_t>(random % 1024);
@@ -81,7 +81,7 @@ void Witness::On(const WitnessCandidates& candidates) {
 
 void Witness::On(const WitnessHeard& heard) {
   const WitnessMessage& message = heard.message;
-  if (message.to != self_.incarnation) return;  // For the one that was here before.
+  if (message.to != self_.incarnation) return;  // For the process that was here before.
   switch (message.kind) {
     case Kind::kAppend:
       return HearAppend(message);
@@ -100,11 +100,11 @@ void Witness::On(const WitnessHeard& heard) {
 
 void Witness::HearAppend(const WitnessMessage& message) {
   if (message.term < term_) {
-    out_.send.push_back(To(message.from, Kind::kAppended));  // So that it hears of the term.
+    out_.send.push_back(To(message.from, Kind::kAppended));  // Tells the sender the newer term.
     return;
   }
   TakeTerm(message.term);
-  if (leading_) return;  // There is one leader in a term.
+  if (leading_) return;  // A term has one leader.
   campaign_.reset();
   if (leader_ != message.from) {
     leader_ = message.from;
@@ -129,7 +129,7 @@ void Witness::TakeEntry(const WitnessMessage& message) {
     if (changed) answers_.clear();
     if (changed) counted_until_.reset();
   }
-  if (message.ballot > HeldBallot()) counted_until_.reset();  // It has missed something.
+  if (message.ballot > HeldBallot()) counted_until_.reset();  // This witness has missed an entry.
 }
 
 void Witness::Confirm(const WitnessMessage& message) {
@@ -198,7 +198,8 @@ void Witness::HearRemoved(const WitnessMessage& message) {
   }
   removed_by_ = message.ballot;
   campaign_.reset();
-  // That group may never be decided, and all that hold it may die: then it takes this one's entry.
+  // This witness must try again: that group may never be decided, and all processes that hold it
+  // may die. Then this one's entry is needed.
   PutOffElection(2 * rule_.lease, 2 * rule_.lease);
 }
 
@@ -230,7 +231,7 @@ void Witness::StoodStill(Duration late) {
   if (leading_) {
     leading_->Forgive(late);
   } else {
-    PutOffElection(rule_.beat, rule_.beat);  // What was sent meanwhile has to be read first.
+    PutOffElection(rule_.beat, rule_.beat);  // First read what arrived meanwhile.
   }
 }
 

@@ -20,43 +20,42 @@
 
 namespace hlaunch {
 
-// What happens to a witness.
-struct WitnessFounded {  // Only as its first: it is the first of a new group, and leads.
+// The events of a witness.
+struct WitnessFounded {  // Only as the first event: it founds a new group and leads.
   std::string record;
 };
 struct WitnessTimePassed {};
 struct WitnessHeard {
   WitnessMessage message;
 };
-struct WitnessProposed {  // By who leads from `term`: the record that is to take the former's
-                          // place.
+struct WitnessProposed {  // The leader of `term` proposes a record that replaces the former.
   Term term = 0;
   std::string record;
 };
-struct WitnessProvenDead {  // By its keeper's word, or the host's; never by silence.
+struct WitnessProvenDead {  // Its keeper or host says so; silence is no proof.
   Incarnation incarnation = 0;
 };
-struct WitnessCandidates {  // Who may be a witness, the best first; counts only where it leads.
+struct WitnessCandidates {  // Possible witnesses, the best first; used only while it leads.
   WitnessMembers candidates;
   int nodes = 1;  // Of the job.
 };
 using WitnessEvent = std::variant<WitnessFounded, WitnessTimePassed, WitnessHeard, WitnessProposed,
                                   WitnessProvenDead, WitnessCandidates>;
 
-// What follows from an event.
+// What must be done after an event.
 struct WitnessStep {
   std::vector<WitnessMessage> send;
-  std::optional<Term> leads;        // It leads from now on, with the record of entry().
-  std::optional<std::string> lost;  // It does not lead any more, and why.
+  std::optional<Term> leads;        // This witness leads from now on, with the record of entry().
+  std::optional<std::string> lost;  // Why this witness does not lead any more.
   std::optional<uint64_t> decided;  // The version of the record that is now decided.
-  std::string denied;               // Why a proposal was not taken; empty: it was.
+  std::string denied;               // Why the proposal was refused; empty if it was not.
   std::vector<std::string> news;    // Lines for people.
   Instant next;                     // When WitnessTimePassed is due.
 };
 
-// One process of the group of witnesses that keeps the record of a job's rendezvous, in memory
-// alone: Raft with a log of one entry. A record is decided once a majority holds it, and then
-// whoever leads later has it.
+// One process of the group of witnesses that keeps the record of a job's rendezvous, only in
+// memory. It uses Raft with a log of one entry. A record is decided once a majority holds it; then
+// every later leader has it.
 //
 //                 silence of the leader        a majority would vote      … votes
 //   follower -------------------------> pre-vote ----------------> vote -------> leader
@@ -64,33 +63,33 @@ struct WitnessStep {
 //      +-----------------------------------+-------------------------+              |
 //      +------------- a newer term, or no lease any more ---------------------------+
 //
-// A leader decides only within its lease: until `lease` less a tenth after it sent the last append
-// that enough others have answered. Who has answered one votes for nobody for `lease`. The tenth is
-// for clocks that run at different rates.
+// A leader decides only within its lease, which ends nine tenths of `lease` after it sent the last
+// append that enough others have answered. A witness that has answered an append gives no vote for
+// `lease`. The tenth in between allows for clocks that run at different rates.
 //
-// In a group of two the leader needs no lease, since nobody is elected without its vote, and the
-// other one's word for each decision, until that one has been silent for `lapse_after`. So a
-// follower whose leader is proven dead within that time after a confirmed answer has missed
-// nothing, and goes on alone.
+// In a group of two the leader needs no lease, since no other is elected without its vote. Instead
+// it needs the other one's answer for each decision, until the other one has been silent for
+// `lapse_after`. So a follower whose leader is proven dead within that time after a confirmed
+// answer has missed nothing, and goes on alone.
 //
-// A value, and one thread's. It has no clock and no randomness of its own.
+// It has no clock and no randomness of its own. A value that belongs to one thread.
 class Witness {
  public:
   Witness(WitnessMember self, WitnessRule rule);
 
-  // What follows from `event` at `now`. `random` is one: any number.
+  // Returns what must be done after `event` at `now`. `random` is a random number.
   WitnessStep Step(const WitnessEvent& event, Instant now, uint64_t random);
 
   const WitnessMember& self() const { return self_; }
   Term term() const { return term_; }
-  // Null: it never was a member. The newest that it holds, whether that was decided or not.
+  // Returns the newest entry that it holds, decided or not; null if it never was a member.
   const SharedEntry& entry() const { return entry_; }
-  bool is_member() const;  // And no newer group is known to be without it.
-  // It leads while `now` is earlier, and nobody else does; min(): it does not.
+  bool is_member() const;  // Its entry names it, and it knows of no newer group without it.
+  // Returns until when it leads, and no other witness does; min() if it does not lead.
   Instant LeadsUntil() const;
-  // Who leads as far as it knows; 0: nobody.
+  // Returns the leader as far as it knows; 0: none.
   Incarnation leader() const { return leading_ ? self_.incarnation : leader_; }
-  // For people: for whom it waits; empty: for nobody.
+  // Returns, for people, which witnesses it waits for; empty if it does not wait.
   std::string Waits(Instant now) const;
 
  private:
@@ -123,7 +122,7 @@ class Witness {
   WitnessMessage To(Incarnation to, WitnessMessage::Kind kind) const;
 
   // Elections.
-  bool MayLead() const;  // As far as its entry says.
+  bool MayLead() const;  // Its entry names it.
   bool MayVote(const WitnessMessage& request) const;
   bool HasPromised() const;
   void Campaigns();
@@ -156,23 +155,23 @@ class Witness {
   Incarnation voted_for_ = 0;  // In term_.
   SharedEntry entry_;
   KnownProcesses known_;
-  Ballot removed_by_;  // The newest group that is known to be without it.
+  Ballot removed_by_;  // The newest known group without this witness.
 
   // As a follower.
   Incarnation leader_ = 0;
-  std::optional<Instant> heard_;  // leader_, last.
+  std::optional<Instant> heard_;  // When leader_ was last heard.
   std::deque<Answer> answers_;    // To appends of leader_, not yet confirmed.
-  // Until then leader_ decides nothing without this one, if they are two.
+  // Until this time leader_ decides nothing without this witness, if the group has two members.
   std::optional<Instant> counted_until_;
   Instant election_at_ = Instant::max();
   std::optional<Campaign> campaign_;
 
   std::optional<Leadership> leading_;
-  std::string because_;  // Why it came to lead.
+  std::string because_;  // Why this witness leads.
 
-  Instant due_ = Instant::max();  // What the last step asked for.
+  Instant due_ = Instant::max();  // The `next` of the last step.
 
-  // Of the step that is being made.
+  // Used during one step.
   Instant now_ = Instant::min();
   uint64_t random_ = 0;
   WitnessStep out_;

@@ -9,14 +9,14 @@
 #include "proto/base/clock.h"
 #include "rendezvous/witness/group.h"
 
-// What witnesses say to people. Pure.
+// Texts of witnesses for people. Pure.
 
 namespace hlaunch {
 
 // "4.5 s".
 std::string SecondsWords(Duration duration);
 
-// "node1, node2"; the incarnation of those that are not among `members`.
+// Returns "node1, node2". A witness that is not in `members` is named by its incarnation.
 std::string NamesOf(const WitnessMembers& members, const std::vector<Incarnation>& those);
 std::string NameOfWitness(const WitnessMembers& members, Incarnation incarnation);
 

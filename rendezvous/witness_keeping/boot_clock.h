@@ -9,8 +9,9 @@
 
 namespace hlaunch {
 
-// Runs on while the host is suspended, as the clocks of all others do; a lease by the monotonic
-// clock would not end meanwhile. In milliseconds. Its instants mean nothing to another clock.
+// A clock in milliseconds that runs on while the host is suspended, as the clocks of all other
+// hosts do; a lease by the monotonic clock would not end meanwhile. Its instants mean nothing to
+// another clock.
 class BootClock final : public Clock {
  public:
   Instant Now() const override { return Instant(std::chrono::milliseconds(BootMillis())); }

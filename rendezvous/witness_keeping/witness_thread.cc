@@ -16,7 +16,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kLongest = std::chrono::hours(1);  // That a wait lasts without cause.
+constexpr Duration kLongest = std::chrono::hours(1);  // The longest wait without an event.
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void WitnessThread::Run() {
   }
 }
 
-// Nothing at the end.
+// Returns no value at the end.
 std::optional<WitnessEvent> WitnessThread::NextEvent(Instant due) {
   MutexLock lock(&mu_);
   while (!stop_) {
@@ -143,7 +143,8 @@ absl::StatusOr<uint64_t> WitnessThread::Keep(Term term, std::string record, uint
 Instant WitnessThread::LeadsUntil() const {
   MutexLock lock(&mu_);
   if (leads_until_ == Instant::min()) return leads_until_;
-  // In a group of two it may be for ever; but whoever asks may stand still meanwhile.
+  // In a group of two the lead may last for ever. But the caller may stand still meanwhile, so it
+  // gets at most one lease.
   const Duration left = leads_until_ == Instant::max()
                             ? options_.rule.lease
                             : std::min(leads_until_ - options_.clock->Now(), options_.rule.lease);

@@ -20,19 +20,19 @@
 
 namespace hlaunch {
 
-// Runs a witness: gives it what happens and the time, in a thread of its own, "hl-witness".
+// Runs a witness: gives it the events and the time, in a thread of its own, "hl-witness".
 //
-// Thread-safe. All callbacks come from that thread, with no lock held, in the order of what they
-// tell; they may call Give, and must not call Keep. None comes after destruction.
+// All callbacks come from that thread, with no lock held, in the order of the events. They may call
+// Give and must not call Keep. None comes after destruction. Thread-safe.
 class WitnessThread {
  public:
   struct Options {
     WitnessMember self;
     WitnessRule rule;
-    const Clock* clock = nullptr;  // Must outlive it, and count the time of a suspended host.
+    const Clock* clock = nullptr;  // Must outlive this; must run on while the host is suspended.
     std::function<uint64_t()> random;
-    std::function<void(const WitnessMessage& message)> send;  // May lose it. Must not block.
-    // It leads from now on, with that record.
+    std::function<void(const WitnessMessage& message)> send;  // May lose messages. Must not block.
+    // This process leads from now on, with the record of `entry`.
     std::function<void(Term term, const WitnessEntry& entry)> leads;
     std::function<void(const std::string& why)> lost;
     std::function<void(const std::string& line)> news;
@@ -43,27 +43,28 @@ class WitnessThread {
   ~WitnessThread();
 
   void Give(WitnessEvent event);
-  // Whoever waits in Keep waits no longer, and nothing that is given counts any more.
+  // Ends every wait in Keep. Events given from now on have no effect.
   void Stop();
 
-  // Proposes `record` in `term` in the place of the one that was kept last, of version `expected`,
-  // and waits until it is decided. Returns its version. One call at a time. One that failed with
-  // Unavailable has happened or not, and may be tried again with the same `expected`.
+  // Proposes `record` in `term` to replace the record that was kept last, of version `expected`,
+  // and waits until it is decided. Returns its version. Only one call at a time. A call that failed
+  // with Unavailable may still have taken effect, and may be repeated with the same `expected`.
   //
   // Errors:
-  //   Aborted - it does not lead in that term any more, or another record was kept.
-  //   Unavailable - no majority has it before `deadline`, by the monotonic clock; says who does
-  //       not answer.
+  //   Aborted - this process does not lead in that term any more, or another record was kept.
+  //   Unavailable - no majority has the record before `deadline`, by the monotonic clock; the
+  //       message says which witnesses do not answer.
   absl::StatusOr<uint64_t> Keep(Term term, std::string record, uint64_t expected, Instant deadline);
 
-  // By the monotonic clock, as it was at this call; min(): it does not lead.
+  // Returns until when this process leads, by the monotonic clock as of this call; min() if it does
+  // not lead.
   Instant LeadsUntil() const;
-  // For whom it waits; empty: for nobody.
+  // Returns, for people, which witnesses it waits for; empty if it does not wait.
   std::string Waits() const;
 
-  // The group as this one knows it.
+  // The group as this process knows it.
   struct Group {
-    Incarnation leader = 0;  // 0: nobody.
+    Incarnation leader = 0;  // 0: none.
     WitnessMembers members;
   };
   Group group() const;
@@ -71,7 +72,7 @@ class WitnessThread {
  private:
   // What Keep waits for.
   struct Proposal {
-    std::optional<uint64_t> version;  // That it has, once it is proposed.
+    std::optional<uint64_t> version;  // Its version, once it is proposed.
     std::string denied;
   };
 
@@ -83,20 +84,20 @@ class WitnessThread {
   absl::Status LostLocked(Term term) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  Witness witness_;  // Its thread's.
+  Witness witness_;  // For its thread only.
 
   mutable Mutex mu_;
-  CondVar changed_;  // Events, what Keep waits for, the end.
+  CondVar changed_;  // Signals events, what Keep waits for, and the end.
   std::deque<WitnessEvent> events_ ABSL_GUARDED_BY(mu_);
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  // What is so after the last step.
+  // The state after the last step.
   std::optional<Term> leads_ ABSL_GUARDED_BY(mu_);
   Instant leads_until_ ABSL_GUARDED_BY(mu_) = Instant::min();
   std::string waits_ ABSL_GUARDED_BY(mu_);
   Group group_ ABSL_GUARDED_BY(mu_);
   std::string why_lost_ ABSL_GUARDED_BY(mu_);
   uint64_t decided_ ABSL_GUARDED_BY(mu_) = 0;
-  uint64_t kept_ ABSL_GUARDED_BY(mu_) = 0;  // The version that was begun with, or returned last.
+  uint64_t kept_ ABSL_GUARDED_BY(mu_) = 0;  // The version at the start, or returned last.
   Proposal proposal_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

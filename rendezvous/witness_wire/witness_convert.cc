@@ -19,13 +19,13 @@ namespace {
 
 using Request = v1::PassWitnessMessageRequest;
 
-constexpr Term kMaxTerm = Term{1} << 62;  // Nobody counts up to there.
+constexpr Term kMaxTerm = Term{1} << 62;  // No group counts this far.
 
-// The message's enum has UNSPECIFIED in front, else the order is the same.
+// The proto's enum begins with UNSPECIFIED; the rest has the same order.
 static_assert(static_cast<int>(WitnessMessage::Kind::kAppend) + 1 == Request::KIND_APPEND);
 static_assert(static_cast<int>(WitnessMessage::Kind::kRemoved) + 1 == Request::KIND_REMOVED);
 
-// A host's name may be any bytes, and a message has none but UTF-8.
+// A host's name may contain any bytes, but a proto's string must be UTF-8.
 std::string Plain(std::string name) {
   for (char& c : name) {
     if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';

@@ -12,20 +12,20 @@
 #include "rendezvous/witness/group.h"
 #include "rendezvous/witness/witness_message.h"
 
-// Between the plain values of rendezvous/witness and the messages of rendezvous.proto, as
-// convert.h does it for job.proto: FromProto trusts nothing.
+// Converts between the plain values of rendezvous/witness and the messages of rendezvous.proto, as
+// convert.h does for job.proto. FromProto trusts nothing.
 
 namespace hlaunch {
 
-// Of a group, and of those whom it asks to become part of it.
+// The most members of a group, and the most witnesses that a node is told of.
 inline constexpr int kMaxWitnesses = 8;
 inline constexpr int kMaxWitnessesTold = 16;
-// Of a packed record: with the rest it fits into a request.
+// The largest packed record. With the rest of a message it fits into a request.
 inline constexpr size_t kMaxWitnessRecordBytes = 240 << 10;
 
 // Requires: member.address is "LITERAL:PORT", IPv6 in brackets.
 v1::Witness ToProto(const WitnessMember& member);
-// `self` is who sends it.
+// `self` is the sender.
 v1::PassWitnessMessageRequest ToProto(const WitnessMessage& message, absl::string_view job_id,
                                       const WitnessMember& self);
 

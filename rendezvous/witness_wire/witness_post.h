@@ -10,22 +10,22 @@
 
 namespace hlaunch {
 
-// A witness of a job's record, as a server knows it. Thread-safe; nothing blocks.
+// A witness of a job's record, as a server knows it. No call blocks. Thread-safe.
 class WitnessPost {
  public:
   virtual ~WitnessPost() = default;
 
-  // What another witness says.
+  // Takes a message of another witness.
   //
   // Errors:
-  //   NotFound - it is of another job.
+  //   NotFound - this witness is of another job.
   virtual absl::Status Hear(absl::string_view job_id, WitnessLetter letter) = 0;
 
-  // A keeper's word that this agent is dead.
+  // A keeper says that this agent is dead.
   virtual void ProvenDead(absl::string_view job_id, Incarnation incarnation) = 0;
 
-  // Where the rendezvous may be, whoever leads it first, and who is wanted as a witness; at most
-  // kMaxWitnessesTold.
+  // Returns where the rendezvous may be, its leader first, and which processes are wanted as
+  // witnesses; at most kMaxWitnessesTold.
   virtual WitnessMembers Places() const = 0;
 };
 

@@ -21,14 +21,14 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostNodes = 256;  // Whose record fits into one message, whatever their names.
+constexpr int kMostNodes = 256;  // Their record fits into a message, whatever their names.
 constexpr size_t kMostHeard = 64;
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// Without what is for people alone, which is most of a record that is large.
+// Returns the record without texts that are only for people; they are most of a large record.
 JobRecord Slim(JobRecord record) {
   for (std::vector<WorkerFailure>* failures : {&record.failures, &record.outcome.failures}) {
     for (WorkerFailure& failure : *failures) {
@@ -44,10 +44,10 @@ std::string Packed(const JobRecord& record) {
   return packed.size() <= kMaxWitnessRecordBytes ? packed : PackRecord(Slim(record));
 }
 
-// Where that node listens as a witness, as the witness `self` reaches it; unset: it does not.
+// Returns where `self` reaches this node as a witness; unset if the node is none.
 std::optional<WitnessMember> AsWitness(const NodeInfo& node, const WitnessMember& self) {
   std::string address = node.seen_address.empty() ? node.address : node.seen_address;
-  if (IsLoopback(address)) address = SplitAddress(self.address).literal;  // Of this very host.
+  if (IsLoopback(address)) address = SplitAddress(self.address).literal;  // It is on this host.
   const bool other = node.witness_port != 0 && node.incarnation != self.incarnation;
   if (!other || !IsAddressLiteral(address)) return std::nullopt;
   return WitnessMember{node.incarnation, node.host, HostPort(address, node.witness_port)};
@@ -62,7 +62,8 @@ bool HasWitnesses(const JobPolicy& policy) {
 
 WitnessRule WitnessRuleOf(const JobPolicy& policy) {
   WitnessRule rule;
-  // As agents are told it: who leads and who has promised not to vote have to mean the same time.
+  // The lease that agents are told: for the leader and for witnesses that have promised not to
+  // vote, it must mean the same time.
   rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
   rule.beat = std::min<Duration>(kLook, rule.lease / 5);
   rule.lapse_after = policy.lease.loss_limit / 2;
@@ -129,7 +130,7 @@ JobWitness::~JobWitness() {
     jobs = std::move(former_);
     jobs.push_back(std::move(job_));
   }
-  witness.reset();  // Its thread may call until then.
+  witness.reset();  // Until then its thread may call this object.
 }
 
 std::shared_ptr<WitnessThread> JobWitness::witness() const {
@@ -231,7 +232,7 @@ void JobWitness::Lose(const std::string& why) {
     leads_ = false;
     job = job_;
   }
-  if (job != nullptr && job->CheckLeads().ok()) return;  // It is over, and nothing is decided.
+  if (job != nullptr && job->CheckLeads().ok()) return;  // The job is over.
   options_.on_lost(absl::UnavailableError(why));
 }
 
@@ -259,7 +260,7 @@ absl::Status JobWitness::CheckLeads() const {
 absl::StatusOr<std::shared_ptr<JobRendezvous>> JobWitness::Open(const NodeInfo&,
                                                                 const NodeUpdate&) {
   HLAUNCH_RETURN_IF_ERROR(CheckLeads());
-  return job();  // A node of another job is told so by the round table.
+  return job();  // The round table refuses a node of another job.
 }
 
 std::shared_ptr<JobRendezvous> JobWitness::Find(absl::string_view job_id) {
@@ -299,8 +300,8 @@ absl::Status JobWitness::Hear(absl::string_view job_id, WitnessLetter letter) {
   return absl::OkStatus();
 }
 
-// Another one leads the job that this one has begun anew: it was started in the place of a node
-// that has died.
+// Another process leads the job that this one has begun again, since this one was started in the
+// place of a dead node.
 void JobWitness::Yield(const WitnessMember& leader) {
   std::shared_ptr<WitnessThread> former;
   std::shared_ptr<JobRendezvous> job;
@@ -338,7 +339,7 @@ WitnessMembers JobWitness::Places() const {
   } else if (leader_ && FindMember(places, leader_->incarnation) == nullptr) {
     places.push_back(*leader_);
   }
-  if (places.size() < 2 && leads_) return {};  // Nobody else.
+  if (places.size() < 2 && leads_) return {};  // There is no other place.
   const Incarnation first = group.leader != 0 ? group.leader : (leader_ ? leader_->incarnation : 0);
   std::stable_partition(places.begin(), places.end(),
                         [&](const WitnessMember& one) { return one.incarnation == first; });
@@ -378,7 +379,7 @@ void JobWitness::Watch() {
   }
 }
 
-// Who has not begun a round has nothing to lose yet, and is to begin it soon.
+// Before its first round a job has nothing to lose, and that round should begin soon.
 void JobWitness::TellNodes(JobRendezvous& job) {
   if (job.Status().round == 0 || job.state() == JobState::kPreflight) return;
   const WitnessMembers members = witness()->group().members;
@@ -408,7 +409,7 @@ void JobWitness::TellNodes(JobRendezvous& job) {
   if (options_.on_places) options_.on_places();
 }
 
-// Whoever was started there in the place of a node that has died is to hear that the job goes on.
+// Tells a process that was started there in the place of a dead node that the job goes on.
 void JobWitness::CallToEndpoint() {
   if (!options_.endpoint || options_.endpoint->address == options_.self.address) return;
   WitnessMessage call;

@@ -31,17 +31,18 @@
 
 namespace hlaunch {
 
-// Whether a job of this policy has witnesses. Their record has to fit into one message.
+// Returns true if a job of this policy has witnesses. Their record must fit into one message.
 bool HasWitnesses(const JobPolicy& policy);
 
-// The times of its witnesses. Pure.
+// Returns the times of the witnesses of a job of this policy. Pure.
 WitnessRule WitnessRuleOf(const JobPolicy& policy);
 
-// One process of those that keep the record of a job among its own agents. Whoever leads them
-// has the job's rendezvous, the others stand by: to the server in front of it, it is the job or
-// who says where that is.
+// One of the processes that keep a job's record among the job's own agents. The leader of these
+// witnesses runs the job's rendezvous; the others stand by. The server in front of it gets the job
+// from it, or learns where the job is.
 //
-// Thread-safe. Its threads are "hl-witness", and one that tells the witness of the job's nodes.
+// Its threads are "hl-witness", and "hl-witnesses", which tells the witness of the job's nodes.
+// Thread-safe.
 class JobWitness final : public Jobs, public WitnessPost {
  public:
   struct Options {
@@ -49,32 +50,34 @@ class JobWitness final : public Jobs, public WitnessPost {
     JobPolicy policy;
     WitnessMember self;  // The agent of this process; its address as others reach it.
     Trust trust;
-    // Where a node that was started anew in the first host's place would begin the job; of no
-    // incarnation. Unset: unknown.
+    // Where a node that was started in the first host's place would begin the job again; without an
+    // incarnation. Unset if unknown.
     std::optional<WitnessMember> endpoint;
-    // Jobs are not decided here any more; ends what agents have open here. From a thread of its
-    // own or the server's, with no lock held; must not block.
+    // Called when jobs are not decided here any more; ends what agents have open here. Called from
+    // a thread of its own or of the server, with no lock held; must not block.
     std::function<void(const absl::Status& why)> on_lost;
-    // Places() has changed while this one leads; from a thread of its own. May be empty.
+    // Called when Places() has changed while this process leads, from a thread of its own. May be
+    // empty.
     std::function<void()> on_places = nullptr;
   };
 
-  // Stands by.
+  // Begins as a standby.
   //
   // Errors: as WitnessThread::Start.
   static absl::StatusOr<std::unique_ptr<JobWitness>> Start(Options options);
-  // Requires: the server in front of it is gone, and so is whoever has a job of it.
+  // Requires: the server in front of it is gone, and so is every holder of a job of it.
   ~JobWitness() override;
 
-  // Begins the job here, as the first witness. The job lives as long as this does. Once, and
-  // before anything else.
+  // Begins the job here, as the first witness. The job lives as long as this object. To be called
+  // once, before anything else.
   JobRendezvous& Found(JobRules rules);
 
-  // Whether the job is led from here.
+  // Returns true if the job is led from here.
   bool leads() const;
-  // Whether others hold its record too, so that one of them can lead it when this one is gone.
+  // Returns true if other processes hold the job's record too, so that one of them can lead the job
+  // when this process is gone.
   bool Outlived() const { return witness()->group().members.size() > 1; }
-  // The job if it is, or was last; null: never.
+  // Returns the job that is led from here, or was last; null if none ever was.
   std::shared_ptr<JobRendezvous> job() const;
 
   // Jobs.
@@ -95,7 +98,7 @@ class JobWitness final : public Jobs, public WitnessPost {
   struct Kept {
     Term term = 0;
     uint64_t version = 0;
-    // The job is: nothing that others could decide differently follows.
+    // The job is over: nothing follows that others could decide differently.
     std::atomic<bool> over = false;
   };
 
@@ -122,18 +125,18 @@ class JobWitness final : public Jobs, public WitnessPost {
   mutable Mutex mu_;
   CondVar stopped_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  // Shared with calls that come from other threads meanwhile.
+  // Shared with calls that other threads make meanwhile.
   std::shared_ptr<WitnessThread> witness_ ABSL_GUARDED_BY(mu_);
-  bool founds_ ABSL_GUARDED_BY(mu_) = false;  // It founded the group, and nobody else was in it.
+  bool founds_ ABSL_GUARDED_BY(mu_) = false;  // It founded the group, and has not yielded.
   bool leads_ ABSL_GUARDED_BY(mu_) = false;
-  Term term_ ABSL_GUARDED_BY(mu_) = 0;  // In which it led last.
+  Term term_ ABSL_GUARDED_BY(mu_) = 0;  // The term in which it led last.
   std::shared_ptr<JobRendezvous> job_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<JobRendezvous>> former_ ABSL_GUARDED_BY(mu_);
-  std::optional<WitnessMember> leader_ ABSL_GUARDED_BY(mu_);  // The last that was heard to lead.
+  std::optional<WitnessMember> leader_ ABSL_GUARDED_BY(mu_);  // The leader that was heard last.
   std::string why_ ABSL_GUARDED_BY(mu_);                      // The last line of the witness.
   WitnessMembers candidates_ ABSL_GUARDED_BY(mu_);
-  WitnessMembers told_;  // By on_places last; of the thread that watches.
-  std::map<Incarnation, WitnessMember> heard_ ABSL_GUARDED_BY(mu_);  // Who has written.
+  WitnessMembers told_;  // At the last call of on_places; for Watch's thread only.
+  std::map<Incarnation, WitnessMember> heard_ ABSL_GUARDED_BY(mu_);  // The senders of messages.
   std::thread watch_;
 };
 

@@ -15,8 +15,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMostWays = 32;  // Those of a group, and of some that are no members any more.
-constexpr int kMostUnderWay = 4;  // To one place.
+constexpr size_t kMostWays = 32;  // For a group, and for some former members.
+constexpr int kMostUnderWay = 4;  // Messages to one address.
 constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
@@ -28,7 +28,7 @@ struct WitnessSender::Way {
   const Line line;
   const std::unique_ptr<v1::Rendezvous::Stub> stub;
   std::atomic<int> under_way = 0;
-  std::atomic<bool> silent = false;  // Nobody has answered a call in time.
+  std::atomic<bool> silent = false;  // A call was not answered in time.
 };
 
 void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
@@ -37,8 +37,8 @@ void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest 
     MutexLock lock(&mu_);
     if (ways_.size() >= kMostWays && !ways_.contains(to.address)) ways_.clear();
     std::shared_ptr<Way>& place = ways_[to.address];
-    // What TCP holds for a host that was cut off comes after up to two minutes; a new connection is
-    // there at once when the way is.
+    // TCP may deliver what it holds for a host that was cut off only two minutes later. A new
+    // connection works as soon as the network does.
     if (place == nullptr || place->silent) {
       place = std::make_shared<Way>(SplitAddress(to.address), trust_, to.name);
     }

@@ -15,9 +15,9 @@
 
 namespace hlaunch {
 
-// Sends what witnesses say to each other, each message in a call of its own: one that cannot be
-// delivered within a second is lost, and so is one too many on the way to a place. The next one
-// goes over a new connection then.
+// Sends messages between witnesses, each in a call of its own. A message that cannot be delivered
+// within a second is lost, and the next one goes over a new connection. A message is also lost if
+// too many are on the way to the same address.
 //
 // Thread-safe; never blocks.
 class WitnessSender {
