@@ -18,7 +18,7 @@ constexpr size_t kVersionAndRandom = 2 + 32;
 constexpr size_t kServerNameExtension = 0;
 constexpr size_t kHostName = 0;
 
-// Takes bytes off the front. Once they do not suffice, everything it gives is empty or 0.
+// Takes bytes off the front. If too few are left, all further results are empty or 0.
 class Reader {
  public:
   explicit Reader(absl::string_view bytes) : bytes_(bytes) {}
@@ -34,14 +34,14 @@ class Reader {
     return taken;
   }
 
-  // A number of `size` bytes, the highest first.
+  // Returns a number of `size` bytes, the highest byte first.
   size_t Number(size_t size) {
     size_t number = 0;
     for (const char byte : Take(size)) number = number << 8 | static_cast<unsigned char>(byte);
     return number;
   }
 
-  // What follows its own length, which has `size` bytes.
+  // Returns a vector, which follows its own length; the length has `size` bytes.
   absl::string_view Vector(size_t size) { return Take(Number(size)); }
 
   bool empty() const { return bytes_.empty(); }
@@ -62,7 +62,8 @@ std::string HostNameOf(absl::string_view server_name_extension) {
   return "";
 }
 
-// The server name in the first handshake message of a record; none if that is no whole ClientHello.
+// Returns the server name in the first handshake message of a record; nothing if that is not a
+// whole ClientHello.
 std::optional<std::string> ServerNameOf(absl::string_view record) {
   Reader message(record);
   if (message.Number(1) != kClientHello) return std::nullopt;

@@ -10,14 +10,14 @@
 
 namespace hlaunch {
 
-// The most that is looked at before it is known who speaks, in bytes. gRPC's hello has some 350.
+// The most bytes that are looked at before the protocol is known. gRPC's hello has some 350.
 inline constexpr size_t kMaxFirstWords = 4096;
 
-// What the first bytes of a connection say of the one who sent them.
+// What the first bytes of a connection say about the peer that sent them.
 struct FirstWords {
   enum class Kind {
     kNone,      // Nothing has come.
-    kMore,      // It may be TLS or a greeting; `needed` bytes in all are to be looked at.
+    kMore,      // It may be TLS or a greeting; `needed` bytes in all must be looked at.
     kTls,       // A whole ClientHello (RFC 8446, 4.1.2).
     kGreeting,  // A whole hello of `needed` bytes: see token_greeting.h.
     kHttp2,     // The preface of HTTP/2 in clear (RFC 9113, 3.4), at least its first byte.
@@ -26,11 +26,11 @@ struct FirstWords {
 
   Kind kind = Kind::kNone;
   size_t needed = 1;
-  std::string
-      server_name;  // What a ClientHello (RFC 6066, 3) or a greeting asks for; empty: nothing.
+  // The name that a ClientHello (RFC 6066, 3) or a greeting asks for; empty if there is none.
+  std::string server_name;
 };
 
-// `bytes` are all that has come, or the first kMaxFirstWords of them. Pure.
+// `bytes` are all bytes that have come, or the first kMaxFirstWords of them. Pure.
 FirstWords ReadFirstWords(absl::string_view bytes);
 
 }  // namespace hlaunch

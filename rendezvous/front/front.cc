@@ -43,12 +43,12 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kLookInterval = std::chrono::milliseconds(250);
-// Of one connection, in bytes: gRPC takes what the kernel has taken also once a connection is
-// closed.
+// The receive buffer of one connection, in bytes: gRPC reads what the kernel has received even
+// after a connection is closed.
 constexpr int kGrpcRoom = 64 << 10;
-constexpr int kBusyPart = 8;  // A process is busy that uses this part of a processor.
+constexpr int kBusyPart = 8;  // A process that uses this part of a processor (1/8) is busy.
 
-// What all threads of this process have used.
+// Returns the processor time that all threads of this process have used.
 Duration ProcessorTime() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -62,7 +62,7 @@ size_t HalfOfTheDescriptors() {
   return files.rlim_cur / 2;
 }
 
-// Looks at what has come without taking it; nothing if the other side is gone.
+// Looks at what has come without taking it; returns nothing if the peer is gone.
 std::optional<FirstWords> Peek(int fd) {
   std::array<char, kMaxFirstWords> bytes;
   const ssize_t n = ::recv(fd, bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
@@ -71,7 +71,7 @@ std::optional<FirstWords> Peek(int fd) {
   return ReadFirstWords({bytes.data(), static_cast<size_t>(n)});
 }
 
-// The next `size` bytes, taken; fewer if they have not come.
+// Takes and returns the next `size` bytes; fewer if they have not come.
 std::string Take(int fd, size_t size) {
   std::string bytes(size, '\0');
   const ssize_t n = ::recv(fd, bytes.data(), size, MSG_DONTWAIT);
@@ -90,14 +90,14 @@ PortRule RuleOf(const Trust& trust, bool takes_c10d) {
   return {trust.server_name(), trust.in_clear(), takes_c10d};
 }
 
-// Has the kernel tell of the socket once so many bytes are there.
+// Makes the kernel report the socket as readable only once `count` bytes are there.
 void AwaitBytes(int fd, size_t count) {
   const int low = static_cast<int>(count);
   ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof low);
 }
 
-// Sends as much of `answer` as the socket takes. What has come is taken first, since the kernel
-// would end the connection with a reset otherwise, and the answer might be lost.
+// Sends as much of `answer` as the socket takes. Reads what has come first, because otherwise the
+// kernel would end the connection with a reset, and the answer might be lost.
 void Answer(int fd, const std::string& answer) {
   std::array<char, kMaxFirstWords> bytes;
   while (::recv(fd, bytes.data(), bytes.size(), MSG_DONTWAIT) == bytes.size()) {
@@ -114,9 +114,9 @@ struct Front::State {
     explicit Undecided(asio::io_context& loop) : socket(loop) {}
     asio::posix::stream_descriptor socket;
     Instant deadline;
-    uint64_t epoch = 0;                              // When it came.
-    size_t needed = 0;                               // So many bytes are awaited.
-    std::unique_ptr<const ServerGreeting> greeting;  // Null: its first words have not come.
+    uint64_t epoch = 0;                              // The epoch in which it came.
+    size_t needed = 0;                               // This many bytes are awaited.
+    std::unique_ptr<const ServerGreeting> greeting;  // Null if its first words have not come.
   };
   using Place = std::list<Undecided>::iterator;
 
@@ -159,18 +159,18 @@ struct Front::State {
   void Admit(int fd) {
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    // Under load the first words are there before the connection is looked at.
+    // Under load the first words arrive before the connection is looked at.
     const auto words = Peek(fd);
     const Instant deadline = MonotonicClock().Now() + options.patience;
     if (!words || IsDecided(*words)) return HandOn(UniqueFd(fd), words, deadline);
     Hold(UniqueFd(fd), deadline, words->needed, nullptr);
   }
 
-  // Until `needed` bytes have come.
+  // Holds the connection until `needed` bytes have come.
   void Hold(UniqueFd held, Instant deadline, size_t needed,
             std::unique_ptr<const ServerGreeting> greeting) {
     const int fd = held.Release();
-    // Those who greet may have waited a while.
+    // A connection that greets may have waited for a while, so its deadline may be an earlier one.
     Place after = undecided.end();
     while (after != undecided.begin() && std::prev(after)->deadline > deadline) --after;
     const Place place = undecided.emplace(after, loop);
@@ -229,7 +229,7 @@ struct Front::State {
     auto greeting = std::make_unique<const ServerGreeting>(options.trust,
                                                            Take(fd.get(), hello_bytes), NewNonce());
     if (greeting->answer().empty()) return Warn("cannot answer a greeting: OpenSSL refuses");
-    if (!SendAtOnce(fd.get(), greeting->answer())) return;  // It is gone.
+    if (!SendAtOnce(fd.get(), greeting->answer())) return;  // The peer is gone.
     Hold(std::move(fd), deadline, kProofBytes, std::move(greeting));
   }
 
@@ -246,7 +246,7 @@ struct Front::State {
     GiveToGrpc(std::move(fd));
   }
 
-  // `ended`: it came before the store was reset.
+  // `ended`: the connection came before the store was reset.
   void HandOn(UniqueFd fd, const std::optional<FirstWords>& words, Instant deadline,
               bool ended = false) {
     if (!words) return;
@@ -276,7 +276,7 @@ struct Front::State {
     options.grpc(std::move(fd));
   }
 
-  // Those who send too much cost processor time, so a process that uses little need not look.
+  // A peer that sends too much costs processor time, so a process that uses little need not look.
   void AwaitTraffic() {
     look.expires_after(kLookInterval);
     look.async_wait([this](asio::error_code stopped) {
@@ -294,7 +294,7 @@ struct Front::State {
   }
 
   void EndC10d() {
-    // Those in the kernel's queue have connected as well.
+    // The connections in the kernel's queue are made already, too.
     AcceptConnections(listener.native_handle(), kMostUnaccepted,
                       [this](UniqueFd fd) { Admit(fd.Release()); });
     ++epoch;
@@ -305,7 +305,7 @@ struct Front::State {
     if (!admitted.empty()) LogWarning(admitted);
   }
 
-  // The list is in the order of deadlines, so one timer for its first does for all.
+  // The list is in the order of deadlines, so one timer for the first deadline is enough.
   void AwaitSilent() {
     if (undecided.empty()) return;
     patience.expires_at(undecided.front().deadline);
@@ -324,8 +324,8 @@ struct Front::State {
   asio::steady_timer pause;
   asio::steady_timer patience;
   std::list<Undecided> undecided;
-  uint64_t epoch = 0;    // Of the store behind `options.c10d`.
-  TrafficWatch traffic;  // Of the connections that gRPC has.
+  uint64_t epoch = 0;    // Counts the resets of the store behind `options.c10d`.
+  TrafficWatch traffic;  // Watches the connections that gRPC has.
   asio::steady_timer look;
   Duration processor_time = ProcessorTime();  // As of the last look.
   RareLog rare_log;

@@ -14,13 +14,13 @@
 
 namespace hlaunch {
 
-// One listening socket for two protocols. Accepts, looks at the first bytes of each connection
-// without taking them (but for a greeting), and hands the connection on, or tells the other side
-// why it does not: see JudgeConnection. So gRPC sees nobody who cannot name the server, where a
-// name is demanded, and in clear nobody who has not proved that he holds the token.
+// One listening socket for two protocols. It accepts connections, looks at the first bytes of each
+// without taking them (except for a greeting), and hands the connection on, or tells the peer why
+// not: see JudgeConnection. So gRPC sees no peer that cannot name the server, if a name is
+// demanded, and, in clear, no peer that has not proved that it holds the token.
 //
-// Owns the socket and a thread, "hl-front". Construction starts it, destruction stops
-// accepting, closes what was not handed on and joins the thread.
+// Owns the socket and a thread, "hl-front". The constructor starts the thread; the destructor stops
+// accepting, closes the connections that were not handed on, and joins the thread.
 class Front {
  public:
   // Gets a connected, non-blocking, close-on-exec socket. Called from the thread; must not
@@ -29,18 +29,19 @@ class Front {
 
   struct Options {
     Handler grpc;
-    // May be empty: then what is not gRPC is closed, with a line in the log.
+    // May be empty: then connections that are not gRPC are closed, with a line in the log.
     Handler c10d;
-    // What gRPC's clients must prove: with a token in clear, in the greeting that comes before
-    // gRPC's own bytes; else to gRPC, after the first bytes have shown that they can.
+    // What gRPC's clients must prove. With a token in clear they prove it in the greeting that
+    // comes before gRPC's own bytes; else they prove it to gRPC, after their first bytes have shown
+    // that they can.
     Trust trust;
-    // Is told of who has proved in clear what; must outlive the front. Null: nobody asks.
+    // Is told what each connection in clear has proved; must outlive the front. May be null.
     PeerJobs* peers = nullptr;
-    // For the first bytes, and a greeting. A connection that stays silent is c10d: PyTorch
-    // before 2.1 opens a second one for callbacks and may never write to it.
+    // The time for the first bytes and for a greeting. A connection that stays silent is c10d:
+    // PyTorch before 2.1 opens a second one for callbacks and may never write to it.
     Duration patience = std::chrono::seconds(10);
-    // Silent connections held at once; beyond it the oldest is decided at once. 0: half of the
-    // descriptors that this process may open.
+    // The most silent connections that are held; beyond it the oldest is decided at once. 0: half
+    // of the descriptors that this process may open.
     size_t max_undecided = 0;
   };
 
@@ -48,8 +49,9 @@ class Front {
   Front(UniqueFd listener, Options options);
   ~Front();
 
-  // Whoever has connected and said nothing yet may still speak gRPC; as c10d it is closed. So no
-  // connection of an old round is handed to the store of the next. Thread-safe; not for handlers.
+  // A peer that has connected and is still silent may still speak gRPC; if it is c10d, its
+  // connection is closed. So no connection of an old round is handed to the store of the next.
+  // Thread-safe; handlers must not call it.
   void EndC10d();
 
  private:

@@ -29,12 +29,12 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);  // From connecting to the proof.
-constexpr size_t kMaxUnsent = 256 << 10;                  // Bytes for one end; then none are read.
+constexpr size_t kMaxUnsent = 256 << 10;  // Bytes waiting for one end; beyond it none are read.
 constexpr int kBacklog = 16;
 
 absl::Status SystemError() { return absl::ResourceExhaustedError(std::strerror(errno)); }
 
-// An abstract socket that listens under `name`.
+// Returns an abstract socket that listens under `name`.
 absl::StatusOr<UniqueFd> ListenAs(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -48,7 +48,7 @@ absl::StatusOr<UniqueFd> ListenAs(const std::string& name) {
   return fd;
 }
 
-// Abstract sockets know no permissions: all processes of the network namespace reach them.
+// Abstract sockets have no permissions: all processes of the network namespace reach them.
 bool IsOfThisProcess(int fd) {
   ucred peer{};
   socklen_t size = sizeof peer;
@@ -62,7 +62,7 @@ absl::Status NoConnection(int error) {
 
 }  // namespace
 
-// What belongs to the loop's thread, but for the trouble.
+// Belongs to the loop's thread, except for the trouble.
 class GreetingRelay::Carrying final : public SocketLoop::Owner {
  public:
   Carrying(const Trust& trust, std::string address, uint16_t port, std::string name,
@@ -104,7 +104,7 @@ class GreetingRelay::Carrying final : public SocketLoop::Owner {
   std::list<std::unique_ptr<Passage>> passages_;  // Some have ended in this turn.
 };
 
-// One connection of gRPC's and the one to the rendezvous that carries it.
+// A connection of gRPC, and the connection to the rendezvous that carries it.
 //
 //   connecting ---> greeting ---> open ---> ended, once what is on its way is out
 class GreetingRelay::Carrying::Passage {
@@ -122,7 +122,7 @@ class GreetingRelay::Carrying::Passage {
   }
 
   bool ended() const { return stage_ == Stage::kEnded; }
-  // When it must have proved that it holds the token.
+  // Returns when the greeting must be over.
   Instant deadline() const { return stage_ == Stage::kOpen ? Instant::max() : deadline_; }
 
   void Fail(const absl::Status& trouble) {
@@ -153,7 +153,7 @@ class GreetingRelay::Carrying::Passage {
     if (stage_ == Stage::kGreeting) Hear(bytes);
   }
 
-  // The kernel tells as room that connecting has ended.
+  // The kernel reports room in the socket when connecting has ended.
   void GoOn(const End& end) {
     if (stage_ == Stage::kConnecting && &end == &far_) return Connected();
     AwaitBytes();
@@ -184,7 +184,7 @@ class GreetingRelay::Carrying::Passage {
     AwaitBytes();
   }
 
-  // A slow end holds the other one up.
+  // If one end is slow, no more is read from the other.
   void AwaitBytes() {
     const bool open = stage_ == Stage::kOpen;
     far_.AwaitBytes(stage_ == Stage::kGreeting || (open && near_.out().size() <= kMaxUnsent));
@@ -194,7 +194,7 @@ class GreetingRelay::Carrying::Passage {
     }
   }
 
-  // What it has said still reaches the other end.
+  // What the lost end has sent still reaches the other end.
   void Lose(End& lost, int error) {
     const bool given_up = &lost == &near_ && stage_ < Stage::kOpen;
     if (given_up) stage_ = Stage::kEnded;
@@ -211,8 +211,8 @@ class GreetingRelay::Carrying::Passage {
   const ClientGreeting greeting_;
   const Instant deadline_;
   Stage stage_ = Stage::kConnecting;
-  std::string heard_;  // Before it is open.
-  End near_;           // gRPC's.
+  std::string heard_;  // Bytes of the greeting, before the passage is open.
+  End near_;           // To gRPC.
   End far_;            // To the rendezvous.
 };
 

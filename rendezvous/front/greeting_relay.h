@@ -13,15 +13,15 @@
 
 namespace hlaunch {
 
-// A client's way to a rendezvous that demands a greeting in clear. gRPC 1.51 can send nothing ahead
-// of HTTP/2, so it connects to the relay, within this process; that connects to the rendezvous,
-// greets, and from then on carries the bytes both ways. What fails ends gRPC's connection, which
-// tries again as it does with any other.
+// A client's connection to a rendezvous that demands a greeting in clear. gRPC 1.51 can send
+// nothing before HTTP/2, so it connects to this relay, within the process. The relay connects to
+// the rendezvous, greets, and from then on carries the bytes in both directions. A failure ends
+// gRPC's connection, and gRPC tries again as with any other connection.
 //
 // Thread-safe. Owns a thread, "hl-greeting", which the destructor joins, and all connections.
 class GreetingRelay {
  public:
-  // To a literal address. Requires: trust.in_clear().
+  // Relays to a literal address. Requires: trust.in_clear().
   //
   // Errors:
   //   ResourceExhausted - out of descriptors or threads.
@@ -29,15 +29,15 @@ class GreetingRelay {
                                                               std::string address, uint16_t port);
   ~GreetingRelay();
 
-  // Where gRPC is to connect: the name of an abstract Unix socket (unix(7)). Nobody but this
+  // Returns where gRPC must connect: the name of an abstract Unix socket (unix(7)). Only this
   // process is served there.
   const std::string& name() const;
 
-  // Why there is no connection, as of the last attempt that ended.
+  // Returns why there is no connection, as of the last attempt that ended.
   //
   // Errors:
-  //   PermissionDenied - the other end refuses, or does not hold the token; what differs, and what
-  //       to do about it.
+  //   PermissionDenied - the rendezvous refuses, or does not hold the token; the message says what
+  //     differs, and what to do about it.
   //   Unavailable - any other reason.
   absl::Status trouble() const;
 

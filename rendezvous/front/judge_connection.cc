@@ -19,13 +19,13 @@ constexpr char kInsufficientSecurityAlert = 71;
 constexpr char kUnrecognizedNameAlert = 112;
 constexpr char kCertificateRequiredAlert = 116;
 
-// To a client of HTTP/2 in clear. The answer is HTTP/1.1 (RFC 9110, 15.5.2): gRPC takes what
-// HTTP/2 has for refusals, a GOAWAY, as a reason to connect again at once.
+// The answer to a client of HTTP/2 in clear. It is HTTP/1.1 (RFC 9110, 15.5.2), because gRPC takes
+// a GOAWAY, which is how HTTP/2 refuses, as a reason to connect again at once.
 constexpr char kTokenDemanded[] =
     "HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n"
     "hlaunch's rendezvous demands a token or a certificate here\n";
 
-// The record of a fatal alert (RFC 8446, 5.1 and 6.2).
+// Returns the record of a fatal alert (RFC 8446, 5.1 and 6.2).
 std::string TlsRefusal(char alert) {
   constexpr char kFatalAlert[] = "\x15\x03\x03\0\x02\x02";
   return std::string(kFatalAlert, sizeof kFatalAlert - 1) + alert;

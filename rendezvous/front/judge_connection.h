@@ -9,30 +9,31 @@
 
 namespace hlaunch {
 
-// Where a connection goes, by its first words.
+// Where a connection goes, judged by its first words.
 struct ConnectionVerdict {
   // kGreeted: to gRPC, once it has proved that it holds the token.
   enum class To { kGrpc, kGreeted, kC10d, kNobody };
 
   To to = To::kNobody;
-  // Of kNobody: what the other side is told, in a protocol that it understands (empty: nothing),
-  // and the reason for the log.
+  // For kNobody: what the peer is told, in a protocol that it understands (empty: nothing), and the
+  // reason for the log.
   std::string answer;
   std::string reason;
 };
 
-// What a port takes.
+// What a port accepts.
 struct PortRule {
-  // What a client must ask for to be handed to gRPC; empty: gRPC is in clear here, for everybody.
+  // The name that a client must ask for to be handed to gRPC. Empty: gRPC is in clear here, for
+  // every client.
   std::string server_name;
-  bool in_clear = false;    // It asks in a greeting, not in TLS.
+  bool in_clear = false;    // The client asks in a greeting, not in TLS.
   bool takes_c10d = false;  // The port is also a store's.
 };
 
 // Any client that speaks TLS may come, except one that asks for a name derived from a token.
 inline constexpr char kAnyServerName[] = "*";
 
-// A stranger who cannot name the server costs no handshake. Pure.
+// Decides where a connection goes. A stranger that cannot name the server costs no handshake. Pure.
 ConnectionVerdict JudgeConnection(const FirstWords& words, const PortRule& rule);
 
 }  // namespace hlaunch

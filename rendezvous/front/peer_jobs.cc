@@ -11,7 +11,7 @@
 namespace hlaunch {
 namespace {
 
-// Without the interface of a link-local address, which gRPC writes otherwise.
+// Leaves out the interface of a link-local address, because gRPC writes it in another way.
 std::string Place(const std::string& address, uint16_t port) {
   return absl::StrCat(address.substr(0, address.find('%')), " ", port);
 }

@@ -14,19 +14,21 @@
 
 namespace hlaunch {
 
-// Which job each connection in clear has proved its part in. gRPC tells a connection of ours by the
-// address and port of its other end alone, so two that live at once at the same of these, by
-// different addresses of this host, must be of the same job.
+// Knows for which job each connection in clear has proved that it may speak. gRPC identifies a
+// connection to this host only by the address and port of its other end. Two connections that live
+// at the same time with the same other end, but to different addresses of this host, must therefore
+// belong to the same job.
 //
-// Thread-safe. Holds no descriptor: it knows a socket again by its cookie, as TrafficWatch.
+// Thread-safe. Holds no descriptor: it recognizes a socket by its cookie, as TrafficWatch does.
 class PeerJobs {
  public:
-  // The connected socket `fd` is of job `job_id` alone; empty: of all. Returns whether it may be
-  // handed on: not while another at the same place lives and is of another job.
+  // The connected socket `fd` belongs to job `job_id` only; an empty `job_id` means all jobs.
+  // Returns whether it may be handed on: not while another socket with the same other end lives and
+  // belongs to another job.
   bool Add(int fd, const std::string& job_id);
 
-  // What the connection from `port` at the literal `address` is of, as Add was told; unset: nobody
-  // came from there.
+  // Returns the job of the connection from `port` at the literal `address`, as Add was told; unset
+  // if there was none.
   std::optional<std::string> JobOf(const std::string& address, uint16_t port) const;
 
  private:
@@ -39,8 +41,9 @@ class PeerJobs {
   void ForgetGone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable Mutex mu_;
-  absl::flat_hash_map<std::string, Known> known_ ABSL_GUARDED_BY(mu_);  // By place.
-  size_t look_at_ ABSL_GUARDED_BY(mu_) = 1024;  // So many are too many if half have gone.
+  // By address and port of the other end.
+  absl::flat_hash_map<std::string, Known> known_ ABSL_GUARDED_BY(mu_);
+  size_t look_at_ ABSL_GUARDED_BY(mu_) = 1024;  // At this size, sockets that are gone are removed.
 };
 
 }  // namespace hlaunch

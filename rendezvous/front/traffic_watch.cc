@@ -18,10 +18,11 @@
 namespace hlaunch {
 namespace {
 
-// As many sources are kept in mind at most.
+// At most this many sources are barred.
 constexpr size_t kMaxBarred = 1024;
 
-// What the other end has sent and the kernel has taken; 0 where it does not say.
+// Returns the bytes that the peer has sent and the kernel has received; 0 if the kernel does not
+// tell.
 uint64_t BytesReceived(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -29,8 +30,8 @@ uint64_t BytesReceived(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Ends the connection of `fd` if it is still the one of `cookie`; its owner hears of it as of a
-// connection that the other end has closed. Returns where that is.
+// Ends the connection of `fd` if `cookie` is still its cookie. To the owner it looks as if the peer
+// had closed the connection. Returns the host of the peer.
 std::optional<std::string> Close(int fd, uint64_t cookie) {
   const UniqueFd same(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!same.valid() || CookieOf(same.get()) != cookie) return std::nullopt;

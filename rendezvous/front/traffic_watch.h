@@ -24,7 +24,8 @@ class TrafficAllowance {
 
   explicit TrafficAllowance(Instant now) : counted_(now) {}
 
-  // Returns whether a connection that has sent `total` bytes since it began is within it.
+  // Returns whether a connection that has sent `total` bytes since it began is within its
+  // allowance.
   bool Covers(uint64_t total, Instant now);
 
  private:
@@ -34,22 +35,22 @@ class TrafficAllowance {
 };
 
 // Closes connections that send more than their TrafficAllowance, although another owner reads them:
-// gRPC 1.51 takes all that a peer sends, and one that opens and resets streams without end keeps it
-// from serving the others. Their source may not come again for a while.
+// gRPC 1.51 takes all that a peer sends, and a peer that opens and resets streams without end keeps
+// gRPC from serving the others. The source of such a connection is barred for a while.
 //
-// Belongs to one thread. Holds no descriptor: it knows a socket again by its cookie, also where its
-// owner has closed it and the number has become another's.
+// Belongs to one thread. Holds no descriptor: it recognizes a socket by its cookie, even if the
+// owner has closed the socket and its number belongs to another one.
 class TrafficWatch {
  public:
   static constexpr Duration kBarred = std::chrono::seconds(30);
 
-  // From now on the TCP socket `fd` is watched, until its owner closes it.
+  // Watches the TCP socket `fd` from now on, until its owner closes it.
   void Add(int fd, Instant now);
 
-  // Closes those that have sent too much. Returns the addresses of their other ends.
+  // Closes the connections that have sent too much. Returns the addresses of their other ends.
   std::vector<std::string> Look(Instant now);
 
-  // Whether one at the address has sent too much in the last kBarred.
+  // Returns whether a connection from `address` has sent too much in the last kBarred.
   bool IsBarred(const std::string& address, Instant now);
 
  private:
@@ -59,15 +60,15 @@ class TrafficWatch {
   };
 
   absl::flat_hash_map<int, Watched> sockets_;  // By descriptor; some have been closed meanwhile.
-  std::map<std::string, Instant> barred_;      // Until when.
+  std::map<std::string, Instant> barred_;      // Until when, by address.
 };
 
-// The address of the other end of the connected socket `fd`, "10.0.0.7"; empty if it has none. Its
-// port; 0 if it has none.
+// Return the address of the other end of the connected socket `fd`, "10.0.0.7" (empty if it has
+// none), and its port (0 if it has none).
 std::string PeerHost(int fd);
 uint16_t PeerPort(int fd);
 
-// The kernel's number of a socket, which is never used twice; unset if `fd` is none.
+// Returns the kernel's number of a socket, which is never used twice; unset if `fd` is no socket.
 std::optional<uint64_t> CookieOf(int fd);
 
 }  // namespace hlaunch

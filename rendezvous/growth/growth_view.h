@@ -10,12 +10,12 @@
 
 namespace hlaunch {
 
-// Why a running round is not as large as it could be, for people. A view: it is used at once, and
-// not kept.
+// Tells people why a running round is not as large as it could be. A view: use it at once, do not
+// keep it.
 struct GrowthView {
-  absl::string_view who;        // Who joined, in one line; empty: nobody.
+  absl::string_view who;        // Which nodes joined, in one line; empty if none.
   absl::string_view hold;       // Why the next round does not begin at once; may be empty.
-  std::optional<Instant> at;    // When it does at the latest; unset: that is not known.
+  std::optional<Instant> at;    // When it begins at the latest; unset if unknown.
   bool wants_boundary = false;  // It begins at a good moment before that.
 };
 

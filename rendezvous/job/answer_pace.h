@@ -11,8 +11,9 @@
 
 namespace hlaunch {
 
-// How much a node may answer on its stream: well below what TrafficWatch takes for an attack, and
-// what else the stream carries comes on top. However often people ask, no node is cut off for it.
+// Limits how much a node answers on its stream: well below what TrafficWatch takes for an attack,
+// because the other traffic of the stream comes on top. However often people ask, no node is cut
+// off for its answers.
 //
 // A value.
 class AnswerPace {
@@ -20,13 +21,13 @@ class AnswerPace {
   static constexpr int64_t kBurstBytes = 48 << 10;
   static constexpr int64_t kBytesPerSecond = 12 << 10;
 
-  // When an answer of `bytes` may be sent: at `now`, or later.
+  // Returns when an answer of `bytes` may be sent: at `now`, or later.
   Instant When(size_t bytes, Instant now) const {
     const Duration burst = Cost(kBurstBytes);
     return std::max(now, std::max(paid_until_, now) + Cost(WithFrame(bytes)) - burst);
   }
 
-  // It was.
+  // An answer of `bytes` was sent.
   void Sent(size_t bytes, Instant now) {
     paid_until_ = std::max(paid_until_, now) + Cost(WithFrame(bytes));
   }

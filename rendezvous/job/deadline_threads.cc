@@ -74,7 +74,7 @@ void DeadlineThreads::Remove(Id id) {
 }
 
 void DeadlineThreads::InsertLocked(Id id, Instant at) {
-  const auto inserted = due_.insert({at, id}).first;  // Before begin() is asked for.
+  const auto inserted = due_.insert({at, id}).first;  // Must precede begin().
   if (inserted != due_.begin()) return;
   if (watched_) {
     changed_.Signal();
@@ -98,10 +98,10 @@ void DeadlineThreads::Run() {
   }
 }
 
-// Drops the lock while it calls. The entry stays, since Remove waits while it is busy.
+// Drops the lock during the call. The entry stays, because Remove waits while it is busy.
 void DeadlineThreads::CallLocked(Id id) {
   due_.erase(due_.begin());
-  if (!due_.empty()) turn_.Signal();  // Another thread is to watch meanwhile.
+  if (!due_.empty()) turn_.Signal();  // Another thread must watch meanwhile.
   Entry& entry = entries_.at(id);
   entry.at.reset();
   entry.busy = true;

@@ -16,11 +16,11 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kShown = std::chrono::minutes(10);  // How long what is done stays.
-// For all jobs together. A deadline takes microseconds; one thread waits where a record goes to a
-// slow disk, and the others go on.
+constexpr Duration kShown = std::chrono::minutes(10);  // How long a job that is done stays.
+// Threads for all jobs together. A deadline takes microseconds; if a record goes to a slow disk,
+// one thread waits and the others go on.
 constexpr int kDeadlineThreads = 4;
-// The same for records that go to a place on the network.
+// The same, for records that go to a place on the network.
 constexpr int kKeepingThreads = 4;
 
 JobRules Rules(std::string job_id, const JobPolicy& policy,
@@ -75,8 +75,8 @@ std::shared_ptr<JobKeeping> JobRegistry::NewKeeping(RecordVersion version) const
   return std::make_shared<JobKeeping>(*options_.keeper, version, log_, clock_);
 }
 
-// A node takes up the conversation with the job that knows it. One that joins afresh finds the
-// job, or begins it.
+// A known node resumes the conversation with its job. A node that joins afresh finds the job, or
+// begins it.
 absl::StatusOr<std::shared_ptr<JobRendezvous>> JobRegistry::Open(const NodeInfo& info,
                                                                  const NodeUpdate& update) {
   MutexLock lock(&mu_);
@@ -131,7 +131,8 @@ absl::Status JobRegistry::CheckFits(const NodeInfo& info) const {
       " keeps the records of jobs of up to ", options_.keeper->max_nodes()));
 }
 
-// Only a job that nobody else holds: a node that has just found it here is about to join it.
+// Drops only a job that no caller holds: a caller that has just found the job is about to join a
+// node to it.
 bool JobRegistry::MakeRoomLocked() {
   for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
     if (job->second.rendezvous.use_count() > 1 || !job->second.rendezvous->Done()) continue;
@@ -185,7 +186,8 @@ std::vector<JobStatus> JobRegistry::List() {
 }
 
 void JobRegistry::Tidy() {
-  std::vector<std::shared_ptr<JobRendezvous>> ended;  // Its threads are waited for without lock.
+  // Destroyed without the lock: that may wait for threads.
+  std::vector<std::shared_ptr<JobRendezvous>> ended;
   std::vector<std::shared_ptr<JobKeeping>> keepings;
   {
     MutexLock lock(&mu_);

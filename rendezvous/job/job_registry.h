@@ -25,7 +25,7 @@ class JobKeeping;
 class KeepingLog;
 
 // The jobs of a rendezvous that is a service of its own. A job begins with the first node that
-// joins it, with that node's policy. One that is over stays to be seen for ten minutes; once all
+// joins it, with that node's policy. A job that is over remains visible for ten minutes; once all
 // its nodes have heard so, a node that joins afresh begins a new run of it.
 //
 // Thread-safe. Must outlive the server; Open, Find and Status are O(log n).
@@ -33,10 +33,10 @@ class JobRegistry final : public Jobs {
  public:
   struct Options {
     int max_jobs = 1000;
-    // Keeps the jobs' records beyond the end of this process; must outlive the registry. Null: none
-    // is kept.
+    // Keeps the jobs' records beyond the end of this process; must outlive the registry. Null if no
+    // record is kept.
     RecordKeeper* keeper = nullptr;
-    // What it listed: the registry goes on from there.
+    // What `keeper` listed: the registry goes on from these records.
     std::vector<KeptRecord> records;
   };
 
@@ -44,7 +44,7 @@ class JobRegistry final : public Jobs {
   JobRegistry(Options options, const Clock& clock);
   ~JobRegistry() override;
 
-  // Starts the threads that all jobs share; else the first job starts them.
+  // Starts the threads that all jobs share. Without this call the first job starts them.
   //
   // Errors:
   //   ResourceExhausted - out of threads.
@@ -58,11 +58,11 @@ class JobRegistry final : public Jobs {
   std::optional<JobStatus> Status(absl::string_view job_id) override;
   std::vector<JobStatus> List() override;
 
-  // To be called about once a second: drops what is done since long and tries again to keep what
-  // could not be kept.
+  // Called about once a second. Drops jobs that have been done for long, and tries again to keep
+  // records that could not be kept.
   void Tidy();
 
-  // Jobs that are not over.
+  // Returns the number of jobs that are not over.
   int going_on() const;
 
  private:
@@ -85,14 +85,14 @@ class JobRegistry final : public Jobs {
 
   const Options options_;
   const Clock& clock_;
-  const std::shared_ptr<KeepingLog> log_;  // What keeps a job's records owns it, too.
-  DeadlineThreads threads_;                // Of all jobs.
-  DeadlineThreads keeping_threads_;        // The same; idle where a directory keeps them.
+  const std::shared_ptr<KeepingLog> log_;  // Each JobKeeping owns it, too.
+  DeadlineThreads threads_;                // Shared by all jobs.
+  DeadlineThreads keeping_threads_;  // Shared by all jobs; idle if a directory keeps the records.
 
   mutable Mutex mu_;
   Map jobs_ ABSL_GUARDED_BY(mu_);
-  // Jobs whose id has a new run while streams still hold them: they end here, not in a stream,
-  // which may be in the rendezvous' own call.
+  // Jobs that were replaced or dropped while streams may still hold them. They are destroyed here,
+  // not in a stream, which may be inside a call of that rendezvous.
   std::vector<std::shared_ptr<JobRendezvous>> former_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -23,12 +23,12 @@
 namespace hlaunch {
 namespace {
 
-// What a session has still to be told. It says *that* there is news: the directive is made
-// when it is handed over, so the latest always wins.
+// What a session must still be told. It says *that* there is news: the directive is made when it is
+// handed over, so the latest always wins.
 struct Outbox {
   std::string node_id;
   Incarnation incarnation = 0;
-  // With the stream or client that attached it; held for as long as news may come.
+  // Shared with the stream or client that attached it; held for as long as news may come.
   std::shared_ptr<JobRendezvous::Session> session;
   bool news = false;
   bool probe = false;
@@ -39,18 +39,18 @@ struct Outbox {
 };
 
 constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
-// Until a record is tried again that could not be kept.
+// The pause before a record that could not be kept is tried again.
 constexpr Duration kCommitAgain = std::chrono::seconds(1);
 
-// Whether a node of `nproc` ranks from `first` on has one of `wanted`; all are, where that is
-// empty.
+// Returns whether a node with the `nproc` ranks from `first` on has one of `wanted`; an empty
+// `wanted` means all ranks.
 bool HasOne(const std::vector<Rank>& wanted, Rank first, int nproc) {
   if (wanted.empty()) return true;
   const auto next = std::lower_bound(wanted.begin(), wanted.end(), first);
   return next != wanted.end() && *next < first + nproc;
 }
 
-// Of the members of a round those that have one of the ranks in question.
+// Returns those members of a round that have one of the `wanted` ranks.
 std::vector<NodeQuestions::Candidate> CandidatesOf(const std::vector<const Seat*>& members,
                                                    const std::vector<Rank>& wanted) {
   std::vector<NodeQuestions::Candidate> nodes;
@@ -103,35 +103,40 @@ struct JobRendezvous::State {
 
   const JobRules rules;
   const Clock& clock;
-  DeadlineThreads own_threads;  // Idle where they are shared.
+  DeadlineThreads own_threads;  // Idle if the threads are shared.
   DeadlineThreads& threads;
   const DeadlineThreads::Id deadline;
-  DeadlineThreads* const keeping_threads;  // Null: whoever has news to tell keeps the record first.
-  const DeadlineThreads::Id keeping;       // Of them.
+  // Null if the thread that has news to tell keeps the record first.
+  DeadlineThreads* const keeping_threads;
+  const DeadlineThreads::Id keeping;  // In `keeping_threads`.
 
   Mutex mu;
   RoundTable table ABSL_GUARDED_BY(mu);
-  // Shared with the thread that is inside the session.
+  // Each is shared with the thread that is inside the session.
   std::map<std::string, std::shared_ptr<Outbox>, std::less<>> outboxes ABSL_GUARDED_BY(mu);
-  std::deque<std::shared_ptr<Outbox>> ready ABSL_GUARDED_BY(mu);  // With news or an end.
-  // To be asked for a sign of life, whatever else must wait: who does not answer loses its place.
+  // These have news, questions or an end.
+  std::deque<std::shared_ptr<Outbox>> ready ABSL_GUARDED_BY(mu);
+  // These are asked for a sign of life even while everything else must wait, because a node that
+  // does not answer loses its place.
   std::deque<std::shared_ptr<Outbox>> probed ABSL_GUARDED_BY(mu);
-  Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to here.
-  uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // Durable version that was kept.
+  Round opened ABSL_GUARDED_BY(mu) = 0;        // before_round was called up to this round.
+  uint64_t committed ABSL_GUARDED_BY(mu) = 0;  // The durable version that was kept.
   bool halted ABSL_GUARDED_BY(mu) = false;     // A thread opens a round or keeps a record.
-  // The record could not be kept: nobody is told anything before it is tried again then.
+  // Set if the record could not be kept: no node is told anything until it is tried again at this
+  // time.
   std::optional<Instant> held_until ABSL_GUARDED_BY(mu);
-  bool lost ABSL_GUARDED_BY(mu) = false;  // Another decides for this job: nobody is told anything.
+  // Another rendezvous decides for this job: no node is told anything.
+  bool lost ABSL_GUARDED_BY(mu) = false;
   bool stop ABSL_GUARDED_BY(mu) = false;
-  std::optional<Instant> rings_at ABSL_GUARDED_BY(mu);  // Ring is called at that time.
-  std::string no_thread ABSL_GUARDED_BY(mu);            // Why not, and not said yet.
+  std::optional<Instant> rings_at ABSL_GUARDED_BY(mu);  // Ring is called at this time.
+  std::string no_thread ABSL_GUARDED_BY(mu);            // Why no thread calls Ring; not logged yet.
   RareLog no_thread_lines ABSL_GUARDED_BY(mu);
   CondVar all_finished;
-  // With the calls that wait in it.
+  // Shared with the calls that wait in it.
   const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
       MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
   bool keys_ended ABSL_GUARDED_BY(mu) = false;
-  // Who asked what, and what the answer begins with.
+  // An open question: the callback of its caller, and the beginning of the answer.
   struct Asker {
     JobAnswer head;
     AskDone done;
@@ -165,7 +170,8 @@ void JobRendezvous::State::End(const std::shared_ptr<Outbox>& outbox, absl::Stat
   ready.push_back(outbox);
 }
 
-// Takes what the table decided into the outboxes. After every call that may change it.
+// Moves what the table decided into the outboxes. Called after every call that may change the
+// table.
 void JobRendezvous::State::CollectLocked() {
   for (RoundTable::Ended& ended : table.TakeEnded()) {
     const auto it = outboxes.find(ended.node_id);
@@ -201,8 +207,8 @@ void JobRendezvous::State::CollectQuestionsLocked() {
   for (auto& finished : questions.TakeFinished()) answered.push_back(std::move(finished));
 }
 
-// While a record waits to be kept elsewhere the table is not told the time, so it takes that for a
-// pause of its own: nobody is given up for not answering what nobody was told.
+// While a record waits to be kept by other threads, the table is not told the time and takes that
+// for a pause of its own. So no node is given up for not answering what it was not told.
 std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
   std::optional<Instant> first;
   const bool stands = keeping_threads != nullptr && UnkeptLocked();
@@ -213,7 +219,7 @@ std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
   return first;
 }
 
-// Without a thread nobody is lost and no wait ends by itself, so each call of a node tries again.
+// Without a thread no node is lost and no wait ends by itself, so each call of a node tries again.
 void JobRendezvous::State::SetDeadlineLocked() {
   const std::optional<Instant> next = NextDeadlineLocked();
   if (!next || stop || lost || (rings_at && *rings_at <= *next)) return;
@@ -241,11 +247,11 @@ void JobRendezvous::State::Ring() {
     CollectLocked();
     FlushLocked();
   } else {
-    SetDeadlineLocked();  // It was put off.
+    SetDeadlineLocked();  // The deadline was put off.
   }
 }
 
-// For good, once it does not.
+// Once it does not lead, it never does again.
 absl::Status JobRendezvous::State::CheckLeadsLocked() {
   lost = lost || (rules.leads && !rules.leads());
   if (!lost) return absl::OkStatus();
@@ -264,7 +270,7 @@ bool JobRendezvous::State::MustOpenLocked() {
   return rules.before_round && proposed && table.round() > opened;
 }
 
-// All wait while one thread opens the round: nobody hears of it before.
+// All others wait while one thread opens the round: no node hears of the round before.
 void JobRendezvous::State::OpenRoundLocked() {
   const Round round = table.round();
   const Assignment first = table.FirstAssignment();
@@ -276,7 +282,7 @@ void JobRendezvous::State::OpenRoundLocked() {
   opened = round;
 }
 
-// The same for what must not be told before it is kept.
+// The same, for decisions that must not be told before they are kept.
 void JobRendezvous::State::CommitLocked() {
   const uint64_t version = table.durable_version();
   const JobRecord record = table.Record();
@@ -295,10 +301,11 @@ void JobRendezvous::State::CommitLocked() {
   SetDeadlineLocked();
 }
 
-// The place may be silent for seconds, and whoever is here may be needed to answer other nodes.
+// The place of the records may not respond for seconds, and this thread may be needed to answer
+// other nodes.
 void JobRendezvous::State::HaveItKeptLocked() {
   halted = true;
-  // Those threads run since before there was a job.
+  // Those threads were started before there was a job.
   keeping_threads->Set(keeping, clock.Now()).IgnoreError();
 }
 
@@ -311,7 +318,7 @@ void JobRendezvous::State::KeepAndTell() {
 }
 
 void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) {
-  if (outbox->busy || outbox->detached) return;  // Busy: whoever is inside takes it up.
+  if (outbox->busy || outbox->detached) return;  // If busy, the thread inside delivers it.
   outbox->busy = true;
   if (outbox->end) {
     const absl::Status status = *std::exchange(outbox->end, std::nullopt);
@@ -363,8 +370,8 @@ void JobRendezvous::State::TellAskerLocked() {
   mu.Lock();
 }
 
-// Hands over all there is. Drops the lock for every call that leaves this file, so whoever is
-// called may call back, and other threads may deliver to other sessions meanwhile.
+// Hands over everything there is. Drops the lock for every call that leaves this file, so a callee
+// may call back, and other threads may deliver to other sessions meanwhile.
 void JobRendezvous::State::FlushLocked() {
   while (CheckLeadsLocked().ok()) {
     if (!probed.empty()) {
@@ -463,7 +470,7 @@ bool JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
 }
 
 void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
-  std::shared_ptr<Session> let_go;  // Outside the lock.
+  std::shared_ptr<Session> let_go;  // Destroyed outside the lock.
   MutexLock lock(&state_->mu);
   const auto it = state_->outboxes.find(node_id);
   if (it == state_->outboxes.end() || it->second->session.get() != session) return;

@@ -20,55 +20,55 @@
 
 namespace hlaunch {
 
-// What the agents of a job share is small; see store.proto.
+// The limits of the keys that the agents of a job share, which are small; see store.proto.
 inline constexpr StoreLimits kSharedLimits = {
     .value_bytes = 64 << 10, .list_keys = 4096, .total_bytes = 64 << 20};
 
 // Threads that many jobs share.
 struct JobThreads {
-  DeadlineThreads* deadlines = nullptr;  // Null: the job has a thread of its own.
-  // Keep what takes seconds to keep where its place is silent; they run already. Null: whoever has
-  // news to tell keeps it first.
+  DeadlineThreads* deadlines = nullptr;  // Null if the job has a thread of its own.
+  // These threads keep records, which takes seconds if the place of the records does not respond.
+  // They run already. Null if the thread that has news to tell keeps the record first.
   DeadlineThreads* keeping = nullptr;
 };
 
-// The rendezvous of one job: the round table behind a mutex, called when its deadlines come by
-// threads that are given, which many jobs share, or by one of its own (started with the first
-// deadline; a job whose only node is local has none). Without I/O; the gRPC service and the local
-// client stand on it.
+// The rendezvous of one job: the round table behind a mutex. When its deadlines come, it is called
+// by the given threads, which many jobs share, or by a thread of its own (started with the first
+// deadline; a job whose only node is local has none). It does no I/O; the gRPC service and the
+// local client are built on it.
 //
 // Thread-safe.
 class JobRendezvous {
  public:
-  // A node's end of the conversation. Called one call at a time for a session, with no lock
-  // held; must not block. It may call back into JobRendezvous.
+  // A node's end of the conversation. A session gets one call at a time, with no lock held. A call
+  // must not block; it may call back into JobRendezvous.
   class Session {
    public:
     virtual ~Session() = default;
-    // The node's latest directive; an older one that was not taken yet may be dropped.
+    // The node's latest directive; an older one that was not delivered yet may be dropped.
     virtual void OnDirective(const Directive& directive) = 0;
-    // The node must give a sign of life at once: somebody claims its place.
+    // The node must give a sign of life at once, such as when another node claims its place.
     virtual void OnProbe() {}
-    // The node is to answer.
+    // The node must answer `question`.
     virtual void OnQuestion(const NodeQuestion& /*question*/) {}
     // Another session or a newer incarnation took this place, or the node was given up.
     virtual void OnEnd(const absl::Status& status) = 0;
   };
 
-  // `clock` must outlive it, and run: the deadlines of a job with remote nodes are waited for. So
-  // must `threads`.
+  // `clock` must outlive it, and run, because threads wait for the deadlines of a job with remote
+  // nodes. `threads` must outlive it, too.
   JobRendezvous(JobRules rules, const Clock& clock, JobThreads threads = {});
-  // Goes on with what was kept of this job.
+  // Goes on with the record that was kept of this job.
   JobRendezvous(JobRules rules, const JobRecord& record, const Clock& clock,
                 JobThreads threads = {});
   ~JobRendezvous();
 
-  // Joins, or takes up the conversation again if the incarnation is known. `local` marks the
-  // agent in this very process: it is never suspect. Shares ownership of `session` (the other
-  // owner is the stream or client) until Detach, OnEnd or destruction.
+  // Joins, or resumes the conversation if the incarnation is known. `local` marks the agent in this
+  // process: it is never suspect. Shares ownership of `session` (the other owner is the stream or
+  // client) until Detach, OnEnd or destruction.
   //
   // Errors: as RendezvousClient::Listener::OnEnd - FailedPrecondition, AlreadyExists, Aborted,
-  // InvalidArgument; Unavailable if it cannot be said yet and the node is to try again.
+  // InvalidArgument; Unavailable if that is not decided yet and the node must try again.
   absl::Status Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
                       std::shared_ptr<Session> session);
 
@@ -79,14 +79,15 @@ class JobRendezvous {
   //   InvalidArgument - the update contradicts what the node was told.
   absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update);
 
-  // A sign of life. Whether it may be answered, by which the node's workers live on: not once the
-  // node is given up, even if it has not been told so yet.
+  // The node gave a sign of life. Returns whether it may be answered, since the answer lets the
+  // node's workers live on. False once the node is given up, even if the node has not been told so
+  // yet.
   bool Heard(absl::string_view node_id, Incarnation incarnation);
 
-  // The stream broke: the node is unknown, not dead. Nothing if another session took over.
+  // The stream broke: the node may live or not. Does nothing if another session took over.
   void Detach(absl::string_view node_id, const Session* session);
 
-  // Proof of death, by the node's keeper: no worker of it lives.
+  // The node's keeper proves that the node is dead: no worker of it lives.
   //
   // Errors:
   //   Aborted - `incarnation` does not hold this place (any more).
@@ -96,68 +97,68 @@ class JobRendezvous {
   // Ends the job with this outcome, as if decided here: all nodes are told to finish.
   void End(const Outcome& outcome);
 
-  // Waits until the job is over and every live node has said so, or until `deadline`.
-  // Returns the hosts that had not, none if all is well.
+  // Waits until the job is over and every live node has said so, or until `deadline`. Returns the
+  // hosts that have not said so, none if all have.
   std::vector<std::string> AwaitAllFinished(Instant deadline);
 
-  // Where the job stands and why.
+  // Returns the state of the job and the reason for it.
   JobStatus Status() const;
 
-  // Whether it still decides for its job. What comes from a node may be answered if it does after
-  // it has come.
+  // Checks that it still decides for its job. A message from a node may be answered only if this
+  // succeeds after the message has come.
   //
   // Errors:
-  //   Unavailable - it has lost, for good: another rendezvous takes over. All that can fail does so
-  //       from then on, and no session hears anything more.
+  //   Unavailable - it no longer decides, for good: another rendezvous takes over. From then on
+  //     every call that can fail does so, and no session hears anything more.
   absl::Status CheckLeads() const;
 
-  // Nothing is left to do: the job is over and whoever is here has heard so, or no round has
-  // begun and nobody is here.
+  // Returns whether nothing is left to do: the job is over and all nodes that are here have heard
+  // so, or no round has begun and no node is here.
   bool Done() const;
   JobState state() const;
-  // This incarnation has a place in the job.
+  // Returns whether this incarnation has a place in the job.
   bool Holds(absl::string_view node_id, Incarnation incarnation) const;
 
   // As RoundTable::Nodes.
   std::vector<NodeInfo> Nodes() const;
-  // As RoundTable::Drain. What follows is told to nodes once it is kept.
+  // As RoundTable::Drain. Nodes are told what follows once that is kept.
   //
   // Errors, beside those:
   //   Unavailable - as CheckLeads.
   absl::StatusOr<std::string> Drain(const DrainRequest& request);
 
-  // A line for the people at all nodes.
+  // Tells the people at all nodes a line.
   void Say(const std::string& text);
 
   const JobPolicy& policy() const;
 
-  // Asks the nodes that run the ranks of `question`, those with a stream. `done` is called once,
-  // with no lock held, perhaps before this returns, when all have answered, and after the
-  // question's patience at the latest. Returns the question's number.
-  // Requires: this outlives the question.
+  // Asks the nodes that run the ranks of `question` and have a stream. `done` is called once, with
+  // no lock held, perhaps before this returns: when all nodes have answered, or at the latest after
+  // the question's patience. Returns the question's number. Requires: this object outlives the
+  // question.
   //
   // Errors:
   //   ResourceExhausted - kMaxQuestions are open.
   using AskDone = std::function<void(JobAnswer)>;
   absl::StatusOr<uint64_t> Ask(const RankQuestion& question, AskDone done);
 
-  // How many are open.
+  // Returns how many questions are open.
   size_t open_questions() const;
 
-  // Nobody wants to hear of it any more. True: `done` will not be called.
+  // Cancels the question. Returns true if `done` will not be called.
   bool GiveUp(uint64_t number);
 
-  // A node's answer, which is also a sign of life, as Heard; nothing if `incarnation` does not hold
-  // this place, or nothing was asked.
+  // Takes a node's answer, which is also a sign of life; returns the same as Heard. Ignores the
+  // answer if `incarnation` does not hold this place, or if nothing was asked.
   bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
 
-  // The keys that the job's agents share, for one of them. They outlive rounds, and are gone once
-  // the job is over: then every call of the store, and every wait in it, fails with
-  // FailedPrecondition. Shared: a call that waits holds them.
+  // Returns the keys that the job's agents share, for one of the agents. The keys outlive rounds,
+  // and are gone once the job is over: then every call of the store, and every wait in it, fails
+  // with FailedPrecondition. The pointer is shared because a call that waits holds the keys.
   //
   // Errors:
-  //   Aborted - `incarnation` does not hold this place (any more), or `round` is not the job's;
-  //       0 is of any.
+  //   Aborted - `incarnation` does not hold this place (any more), or `round` is not the job's; 0
+  //     means any round.
   //   FailedPrecondition - the job is over.
   absl::StatusOr<std::shared_ptr<MemoryStore>> SharedKeys(absl::string_view node_id,
                                                           Incarnation incarnation,

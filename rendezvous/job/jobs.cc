@@ -13,7 +13,7 @@ class OneJob final : public Jobs {
   OneJob(std::string job_id, JobRendezvous& rendezvous)
       : job_id_(std::move(job_id)), rendezvous_(&rendezvous, [](JobRendezvous*) {}) {}
 
-  // A node of another job is told so by the round table.
+  // The round table refuses a node of another job.
   absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
     return rendezvous_;
   }

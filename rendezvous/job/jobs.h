@@ -23,37 +23,38 @@ class Jobs {
  public:
   virtual ~Jobs() = default;
 
-  // Whether jobs are decided here. One that never stands by need not say so.
+  // Checks that jobs are decided here. An implementation that never stands by need not override it.
   //
   // Errors:
-  //   Unavailable - another server does, or none yet; the message says which.
+  //   Unavailable - another server decides, or none yet; the message says which.
   virtual absl::Status CheckLeads() const { return absl::OkStatus(); }
 
-  // What this service is called among several of which it leads; empty: it is alone, or stands by.
+  // Returns the name of this service if it leads several services; empty if it is alone, or stands
+  // by.
   virtual std::string leader() const { return ""; }
 
-  // The rendezvous of info.job_id, which a node wants to join. A job may begin with it. Shared:
-  // a stream holds it for as long as it is open.
+  // Returns the rendezvous of info.job_id, which a node wants to join. The job may begin with this
+  // call. The pointer is shared: a stream holds it for as long as the stream is open.
   //
   // Errors:
-  //   Aborted - the node comes from a job that nobody here knows.
+  //   Aborted - the node comes from a job that this server does not know.
   //   ResourceExhausted - too many jobs.
-  //   Unavailable - not yet; to be tried again.
+  //   Unavailable - not possible yet; the node tries again.
   virtual absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo& info,
                                                               const NodeUpdate& update) = 0;
 
-  // Null if there is no such job.
+  // Returns null if there is no such job.
   virtual std::shared_ptr<JobRendezvous> Find(absl::string_view job_id) = 0;
 
-  // Where a job stands and why; unset if there is no such job.
+  // Returns the state of a job and the reason for it; unset if there is no such job.
   virtual std::optional<JobStatus> Status(absl::string_view job_id) = 0;
 
-  // All of them, by id; without their nodes.
+  // Returns all jobs, by id, without their nodes.
   virtual std::vector<JobStatus> List() = 0;
 };
 
-// The one job of a rendezvous that lives in its node's process. `rendezvous` must outlive it and
-// all that it handed out.
+// Returns the only job of a rendezvous that lives in its node's process. `rendezvous` must outlive
+// the result and all that it handed out.
 std::unique_ptr<Jobs> MakeOneJob(std::string job_id, JobRendezvous& rendezvous);
 
 }  // namespace hlaunch

@@ -12,11 +12,11 @@
 namespace hlaunch {
 namespace {
 
-// Holds the registry besides, whose threads the job is called by.
+// Returns `job`, which then also holds the registry, because the registry's threads call the job.
 std::shared_ptr<JobRendezvous> Holding(const std::shared_ptr<JobRegistry>& registry,
                                        std::shared_ptr<JobRendezvous> job) {
   if (job == nullptr) return nullptr;
-  // In the order in which they are let go, the job first.
+  // The pair is destroyed in reverse order: the job first.
   using Both = std::pair<std::shared_ptr<JobRegistry>, std::shared_ptr<JobRendezvous>>;
   JobRendezvous* const plain = job.get();
   return {std::make_shared<Both>(registry, std::move(job)), plain};
@@ -36,8 +36,8 @@ void LedJobs::StandBy(std::string why) {
   if (registry_ != nullptr) former_.push_back(std::exchange(registry_, nullptr));
 }
 
-// A registry is destroyed here, never by whoever lets go of the last job: that may be a thread of
-// the registry's own.
+// A registry is destroyed here, never by the thread that releases the last job: that may be one of
+// the registry's own threads.
 void LedJobs::Tidy() {
   std::vector<std::shared_ptr<JobRegistry>> free;
   {

@@ -18,18 +18,18 @@
 
 namespace hlaunch {
 
-// The jobs of a service that leads at times and stands by at others. While it stands by it has
-// none, and says who leads.
+// The jobs of a service that leads at times and stands by at other times. While it stands by, it
+// has no jobs and says which service leads.
 //
-// Thread-safe. A registry that has lost lives on until nobody holds a job of it.
+// Thread-safe. A registry that no longer leads lives on until no caller holds a job of it.
 class LedJobs final : public Jobs {
  public:
-  // Leads with the jobs of `registry`, as `name`; empty: there is no other service.
+  // Leads with the jobs of `registry` under `name`, which is empty if there is no other service.
   void Begin(std::shared_ptr<JobRegistry> registry, std::string name = "");
-  // Has no jobs; `why` is what whoever asks is told.
+  // Stands by, without jobs. Callers are told `why`.
   void StandBy(std::string why);
 
-  // As JobRegistry. What is over is freed here.
+  // As in JobRegistry. Tidy also frees former registries.
   void Tidy();
   int going_on() const;
 
@@ -47,8 +47,8 @@ class LedJobs final : public Jobs {
   mutable Mutex mu_;
   std::string why_ ABSL_GUARDED_BY(mu_) = "this service stands by";
   std::string name_ ABSL_GUARDED_BY(mu_);
-  std::shared_ptr<JobRegistry> registry_ ABSL_GUARDED_BY(mu_);  // Null: it stands by.
-  // Shared with those who hold jobs of them.
+  std::shared_ptr<JobRegistry> registry_ ABSL_GUARDED_BY(mu_);  // Null if it stands by.
+  // Shared with callers that hold jobs of them.
   std::vector<std::shared_ptr<JobRegistry>> former_ ABSL_GUARDED_BY(mu_);
 };
 

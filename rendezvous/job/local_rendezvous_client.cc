@@ -11,8 +11,8 @@
 
 namespace hlaunch {
 
-// The session: outlives the client where the rendezvous is just inside it, so it knows whether
-// there is still somebody to tell.
+// The session. It outlives the client if the rendezvous is just inside it, so it knows whether
+// there is still a listener to call.
 class LocalRendezvousClient::Link : public JobRendezvous::Session {
  public:
   explicit Link(Listener* listener) : listener_(listener) {}
@@ -35,7 +35,7 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
       if (closed_) return;
       closed_ = true;
       end_ = status;
-      if (inside_) return;  // Whoever is inside tells it: one call at a time.
+      if (inside_) return;  // The thread inside tells it: one call at a time.
       inside_ = true;
     }
     Leave();
@@ -50,7 +50,7 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
   }
 
  private:
-  // False: nobody is to hear of it any more.
+  // Returns false if the listener must not be called any more.
   bool Enter() {
     MutexLock lock(&mu_);
     if (!closed_) inside_ = true;

@@ -12,11 +12,11 @@
 
 namespace hlaunch {
 
-// The end of the agent that lives in the rendezvous' own process: plain calls, no thread and no
-// wire. It is never suspect, and if it leaves the job is over.
+// The client of the agent that lives in the rendezvous' own process: plain calls, no thread and no
+// network. This agent is never suspect, and if it leaves, the job is over.
 //
-// The listener may be called from within Join and Send, on the caller's thread, and from any
-// thread that changes the job; one call at a time all the same.
+// The listener may be called from within Join and Send, on the caller's thread, and from any thread
+// that changes the job, but always one call at a time.
 //
 // Thread-safe. `rendezvous` must outlive it.
 class LocalRendezvousClient : public RendezvousClient {
@@ -29,8 +29,8 @@ class LocalRendezvousClient : public RendezvousClient {
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;
 
-  // If the job may have more nodes, as if the rendezvous had just been heard: a caller that stands
-  // still has to end its workers as every other node.
+  // If the job may have more nodes, returns the allowance as if the rendezvous had just been heard:
+  // even if this process stands still, its workers must end as on every other node.
   Allowance AllowanceNow(Instant now) const override;
 
  private:
@@ -39,8 +39,8 @@ class LocalRendezvousClient : public RendezvousClient {
   JobRendezvous& rendezvous_;
   std::string node_id_;
   Incarnation incarnation_ = 0;
-  std::optional<Lease> lease_;  // Unset: the job has one node.
-  std::shared_ptr<Link> link_;  // With the rendezvous, from Join to the end of the conversation.
+  std::optional<Lease> lease_;  // Unset if the job has one node.
+  std::shared_ptr<Link> link_;  // Shared with the rendezvous from Join to the conversation's end.
 };
 
 }  // namespace hlaunch

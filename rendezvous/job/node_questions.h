@@ -18,13 +18,13 @@
 
 namespace hlaunch {
 
-// The open questions about one job: who has been asked, what has come, and who has not answered in
-// time. An answer costs O(log n). No I/O, no lock, no clock.
+// The open questions about one job: which nodes have been asked, what they answered, and which have
+// not answered in time. An answer costs O(log n). No I/O, no lock, no clock.
 //
 // Belongs to one thread, or to the holder of its owner's lock.
 class NodeQuestions {
  public:
-  // A node in question. Where `word` has a problem it cannot be asked.
+  // A node that a question is about. If `word` has a problem, the node cannot be asked.
   struct Candidate {
     std::string node_id;
     NodeWord word;
@@ -37,23 +37,24 @@ class NodeQuestions {
   absl::StatusOr<uint64_t> Begin(const RankQuestion& question, std::vector<Candidate> nodes,
                                  Instant now);
 
-  // A node's answer; nothing where that was not asked, has answered, or comes too late.
+  // Takes a node's answer. Does nothing if the node was not asked, has answered already, or answers
+  // too late.
   void Answer(absl::string_view node_id, NodeAnswer answer);
 
-  // The node is not here any more, and why: it answers nothing.
+  // The node is not here any more, for the reason `why`: it will not answer.
   void Gone(absl::string_view node_id, absl::string_view why);
 
-  // Nobody wants to hear of it any more. False: it is finished, or was never asked.
+  // Cancels the question. Returns false if it is finished, or was never asked.
   bool GiveUp(uint64_t number);
 
-  // Ends what is due. To be called at NextDeadline.
+  // Ends the questions that are due. The caller calls it at NextDeadline.
   void Tick(Instant now);
   std::optional<Instant> NextDeadline() const;
 
-  // What is to be told to whom since the last call.
+  // Returns the questions that must be sent, each with its node id, since the last call.
   std::vector<std::pair<std::string, NodeQuestion>> TakeTold();
 
-  // What has come of questions that were finished since the last call, by number.
+  // Returns the results of the questions that were finished since the last call, by number.
   std::vector<std::pair<uint64_t, std::vector<NodeWord>>> TakeFinished();
 
  private:
@@ -62,7 +63,7 @@ class NodeQuestions {
     Duration patience{};
     size_t max_bytes = 0;
     std::vector<NodeWord> words;
-    std::map<std::string, size_t, std::less<>> awaited;  // Places in `words`, by node id.
+    std::map<std::string, size_t, std::less<>> awaited;  // Indexes in `words`, by node id.
   };
   using Map = std::map<uint64_t, Open>;
 

@@ -17,8 +17,8 @@ namespace hlaunch {
 // made after it.
 class RendezvousClient {
  public:
-  // What comes back. Called from a thread of the client, one call at a time, never under a
-  // lock; must not block and must not destroy the client.
+  // Receives what the rendezvous sends. Called from a thread of the client, one call at a time,
+  // never under a lock. A call must not block and must not destroy the client.
   class Listener {
    public:
     virtual ~Listener() = default;
@@ -26,7 +26,7 @@ class RendezvousClient {
     // The latest directive; the same one may come again after a reconnect.
     virtual void OnDirective(const Directive& directive) = 0;
 
-    // Somebody asks what this node's ranks do; to be answered once with Answer.
+    // A person asks what this node's ranks do. The node must answer once, with Answer.
     virtual void OnQuestion(const NodeQuestion& /*question*/) {}
 
     // Contact with the rendezvous was lost or found again; `detail` says with whom and why.
@@ -40,8 +40,8 @@ class RendezvousClient {
     //   FailedPrecondition - this node does not fit the job; the message names the difference.
     //   AlreadyExists - a live node holds this place.
     //   Aborted - a newer incarnation of this node took its place, or the job went on without it.
-    //   OutOfRange - the rendezvous does not know this node's round: it is another one. This node
-    //     may join it afresh.
+    //   OutOfRange - the rendezvous does not know this node's round: it is another rendezvous. This
+    //     node may join it afresh.
     //   DeadlineExceeded - nothing was heard for the loss limit.
     //   Unavailable - the rendezvous was never reached within the join time-out.
     virtual void OnEnd(const absl::Status& status) = 0;
@@ -55,15 +55,16 @@ class RendezvousClient {
   // Replaces this node's state and sends it as soon as the connection allows.
   virtual void Send(const NodeUpdate& update) = 0;
 
-  // Says what came of a question. It is lost if the connection breaks before.
+  // Sends the answer to a question. It is lost if the connection breaks first.
   virtual void Answer(NodeAnswer answer) = 0;
 
-  // What this node may do at `now` by what was heard so far. Never blocks.
+  // Returns what this node may do at `now`, given what was heard so far. Never blocks.
   virtual Allowance AllowanceNow(Instant now) const = 0;
 };
 
-// What a rendezvous that has answered `status` means for the node. It refuses with InvalidArgument
-// what it finds impossible; to a listener that would mean that the endpoint's name is wrong.
+// Translates `status`, which a rendezvous answered, for a listener. The rendezvous refuses
+// impossible messages with InvalidArgument; to a listener that would mean that the endpoint's name
+// is wrong.
 inline absl::Status AsRefusal(const absl::Status& status) {
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::FailedPreconditionError(status.message());

@@ -13,7 +13,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kRetry = std::chrono::seconds(3);  // Until a record that failed is tried again.
+constexpr Duration kRetry = std::chrono::seconds(3);  // Before a record that failed is tried again.
 
 std::string TimeOfDay(int64_t wall_ms) {
   const std::time_t seconds = wall_ms / 1000;
@@ -52,12 +52,13 @@ absl::Status JobKeeping::Keep(int run, const JobRecord& record) {
   if (run != run_) return absl::OkStatus();
   unkept_ = record;
   absl::Status status = TryLocked();
-  // Nobody takes over from a place that is this process' own: the job goes on, and is kept later.
+  // No other process takes over from a place that belongs to this process alone: the job goes on,
+  // and its record is kept later.
   return keeper_.shared() ? status : absl::OkStatus();
 }
 
 void JobKeeping::Retry() {
-  if (keeper_.shared()) return;  // The job itself does, on a thread that may wait.
+  if (keeper_.shared()) return;  // The job itself tries again, on a thread that may wait.
   MutexLock lock(&mu_);
   if (!busy_ && unkept_.has_value() && clock_.Now() >= next_try_) TryLocked().IgnoreError();
 }
@@ -94,7 +95,7 @@ absl::Status JobKeeping::TryLocked() {
 }
 
 void JobKeeping::Say(const std::string& job_id, const absl::Status& status, bool failed_before) {
-  if (absl::IsAborted(status)) return;  // Whoever watches over the keeper says so, once.
+  if (absl::IsAborted(status)) return;  // The code that watches over the keeper logs that, once.
   if (!status.ok()) {
     const char* const meaning = keeper_.shared()
                                     ? " runs on, and what follows for it waits: "

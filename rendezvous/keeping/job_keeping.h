@@ -18,7 +18,8 @@
 
 namespace hlaunch {
 
-// Says what of a service's jobs cannot be kept: a full disk is news once, not once for each job.
+// Logs that records of a service's jobs cannot be kept: a full disk is logged once, not once for
+// each job.
 //
 // Thread-safe.
 class KeepingLog {
@@ -32,30 +33,32 @@ class KeepingLog {
   RareLog again_ ABSL_GUARDED_BY(mu_);
 };
 
-// Keeps the records of one job id, in their order, also over several runs of it: what a former
-// run still says is not kept once the next has begun. A record that cannot be kept is tried again.
+// Keeps the records of one job id in their order, also over several runs of the job: once the next
+// run has begun, records of a former run are not kept. A record that cannot be kept is tried again.
 //
 // Thread-safe. `keeper` and `clock` must outlive it.
 class JobKeeping {
  public:
-  // `version` is that of the record that is kept now; 0: there is none.
+  // `version` is that of the record that is kept now; 0 if there is none.
   JobKeeping(RecordKeeper& keeper, RecordVersion version, std::shared_ptr<KeepingLog> log,
              const Clock& clock)
       : keeper_(keeper), log_(std::move(log)), clock_(clock), version_(version) {}
 
-  // Of the run that begins now. What comes with the number of an earlier one is ignored.
+  // Returns the number of the run that begins now. Records with the number of an earlier run are
+  // ignored.
   int NextRun();
 
-  // Whether what follows from `record` may be told, as JobRules::commit.
+  // Keeps `record`. Returns whether nodes may be told what follows from it, as JobRules::commit
+  // does.
   absl::Status Keep(int run, const JobRecord& record);
 
-  // Whether nobody else can have taken over by now.
+  // Returns whether no other process can have taken over by now.
   bool leads() const { return clock_.Now() < keeper_.LeadsUntil(); }
 
-  // Tries again to keep what could not be kept, if it is time.
+  // Tries again to keep the record that could not be kept, if it is time.
   void Retry();
 
-  // What is wrong, for people; empty if nothing is.
+  // Returns what is wrong, for people; empty if nothing is.
   std::string Trouble() const;
 
  private:
@@ -63,7 +66,7 @@ class JobKeeping {
   void Say(const std::string& job_id, const absl::Status& status, bool failed_before);
 
   RecordKeeper& keeper_;
-  const std::shared_ptr<KeepingLog> log_;  // Of all jobs.
+  const std::shared_ptr<KeepingLog> log_;  // Shared by all jobs.
   const Clock& clock_;
 
   mutable Mutex mu_;

@@ -14,8 +14,8 @@
 
 namespace hlaunch {
 
-// Names one state of one job's record; two of them are equal or not, and that is all they tell.
-// 0: there is no record.
+// Names one state of one job's record. Two versions are equal or not, and have no other meaning. 0
+// if there is no record.
 using RecordVersion = uint64_t;
 
 struct KeptRecord {
@@ -23,9 +23,10 @@ struct KeptRecord {
   RecordVersion version = 0;
 };
 
-// The records of a service's jobs in a place that outlives the service: one for each job, replaced
-// as a whole. Whoever has a keeper leads: nobody else changes a record there until this one is
-// destroyed or has lost. Whoever has lost decides nothing more and tells nobody anything.
+// The records of a service's jobs in a place that outlives the service: one record for each job,
+// replaced as a whole. The process that has a keeper leads: no other process changes a record there
+// until the keeper is destroyed or has lost. A process whose keeper has lost decides nothing more
+// and tells no node anything.
 //
 // Thread-safe as long as calls for one job do not overlap. Implementations must pass
 // tests/rendezvous/record_keeper_contract.h.
@@ -38,7 +39,7 @@ class RecordKeeper {
     std::vector<std::string> warnings;  // One line each, for people: a record that is damaged.
   };
 
-  // All that is kept. To be called before the first Keep.
+  // Returns all that is kept. Called before the first Keep.
   //
   // Errors:
   //   Aborted - it does not lead any more.
@@ -46,29 +47,32 @@ class RecordKeeper {
   //   others - the place or a record cannot be read.
   virtual absl::StatusOr<Listed> List() = 0;
 
-  // Keeps `record` in the place of what was kept of that job, which is `expected`, and returns its
-  // version; forgets the job if it is over and has no members left, and returns 0. What it returned
-  // is there after the death of this process and of this host. A Keep that failed has either
-  // happened or not, and may be tried again with the same `expected`, also for a newer record.
+  // Replaces the kept record of that job, whose version is `expected`, by `record`, and returns the
+  // version of `record`. If the job is over and has no members left, forgets the job and returns 0.
+  // A record whose version was returned survives the death of this process and of this host. A Keep
+  // that failed has either happened or not; it may be tried again with the same `expected`, also
+  // with a newer record.
   //
   // Errors, which name the place:
-  //   Aborted - lost: it does not lead any more, or another changed the record. Nothing was kept.
+  //   Aborted - lost: it does not lead any more, or another process changed the record. Nothing was
+  //     kept.
   //   ResourceExhausted - the place is full.
-  //   InvalidArgument - the record is too large for it.
+  //   InvalidArgument - the record is too large for the place.
   //   Unavailable and others - the place cannot be reached, or as the kernel says.
   virtual absl::StatusOr<RecordVersion> Keep(const JobRecord& record, RecordVersion expected) = 0;
 
-  // Nobody else leads before that; may be put off from call to call. Once it is past, it has lost.
+  // Returns the time until which no other process leads; a later call may return a later time. Once
+  // it is past, the keeper has lost.
   virtual Instant LeadsUntil() const = 0;
 
-  // Whether another process may take over from what is kept while this one lives. Then what could
-  // not be kept must not be told.
+  // Returns whether another process may take over from what is kept while this one lives. Then no
+  // node may be told what could not be kept.
   virtual bool shared() const = 0;
 
-  // The record of a job of so many nodes fits for certain; no job may have more.
+  // Returns the number of nodes up to which a job's record fits for certain; no job may have more.
   virtual int max_nodes() const { return kMaxNodes; }
 
-  // For people: "/var/lib/hlaunch".
+  // Returns the place, for people: "/var/lib/hlaunch".
   virtual std::string place() const = 0;
 };
 

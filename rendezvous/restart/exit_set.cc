@@ -22,14 +22,14 @@ using absl::string_view;
 
 constexpr size_t kShownOfAWord = 40;
 
-// 0 if it is none.
+// Returns the exit code that `text` names; 0 if it names none.
 int CodeOf(string_view text) {
   int code = 0;
   const bool digits = !text.empty() && text.size() <= 3 && absl::ascii_isdigit(text[0]);
   return digits && absl::SimpleAtoi(text, &code) && code <= 255 ? code : 0;
 }
 
-// The same.
+// Returns the signal that `name` names; 0 if it names none.
 int SignalOf(string_view name) {
   absl::ConsumePrefix(&name, "SIG");
   for (int number = 1; number < SIGRTMIN; ++number) {
@@ -68,7 +68,7 @@ absl::StatusOr<ExitSet> ExitSet::Parse(string_view text) {
   return set;
 }
 
-// False if it is none.
+// Returns false if `word` names no failure.
 bool ExitSet::Take(string_view word) {
   if (word == "any") return any_ = true;
   if (word == "oom") return oom_ = true;

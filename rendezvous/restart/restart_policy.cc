@@ -39,7 +39,7 @@ int ExitCodeOf(const FailureEvent& event) {
   return kExitInternal;
 }
 
-// "; rank 1 on node0 and rank 6 on node3 did not fail": the first's deed is that of all.
+// "; rank 1 on node0 and rank 6 on node3 did not fail": what the first did stands for all.
 std::string DescribeAwaited(const std::vector<WorkerPlace>& awaited) {
   if (awaited.empty()) return "";
   std::vector<std::string> names;
@@ -78,7 +78,7 @@ FailureTraits TraitsOf(const FailureEvent& event) {
   return traits;
 }
 
-// Who takes a policy over looks at it with CheckRestartPolicy.
+// `text` was checked with CheckRestartPolicy when the policy was accepted.
 ExitSet SetOf(absl::string_view text) { return ExitSet::Parse(text).value_or(ExitSet()); }
 
 absl::StatusOr<ExitSet> Named(absl::string_view option, absl::string_view text) {
@@ -133,8 +133,8 @@ const char* WhyPause(const JobPolicy& policy) {
                                                  : "restarts follow each other soon";
 }
 
-// `first`, doubled with each of the `before` restarts in a row. Free ones have a pause of their own
-// if the user gave none.
+// Returns `first`, doubled for each of the `before` restarts in a row. Free restarts have a pause
+// of their own if the user gave none.
 Duration PauseAfter(Duration first, bool free, int before) {
   if (first == Duration::zero()) {
     if (!free || before == 0) return first;
@@ -233,7 +233,7 @@ void TakeRestart(const JobPolicy& policy, const JobVerdict& verdict, Instant now
 }
 
 void TakeBack(RestartLog& log) {
-  if (!log.free && !log.charged.empty()) log.charged.pop_back();  // A record says anything.
+  if (!log.free && !log.charged.empty()) log.charged.pop_back();  // A restored record may be odd.
   log.pause = Duration::zero();
 }
 

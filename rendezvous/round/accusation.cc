@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMaxRanks = 16;
 constexpr size_t kMaxDidBytes = 200;
 
-// What follows the rank's name, in the words of hlaunch's collectives and of c10d.
+// The words that follow the rank's name, in messages of hlaunch's collectives and of c10d.
 constexpr absl::string_view kDeeds[] = {
     "left the group before ", "went away",       "has not come to group ",
     "did not come within ",   "failed to pass ",
@@ -34,7 +34,7 @@ bool ConsumeNumber(absl::string_view* text, Rank* rank) {
 
 // Takes "rank 3 on node1" or "ranks 2, 3" off the front of `text`.
 bool ConsumeName(absl::string_view* text, Accusation* accusation) {
-  text->remove_prefix(1);  // In either case.
+  text->remove_prefix(1);  // The "r" or "R".
   if (!absl::ConsumePrefix(text, "ank")) return false;
   absl::ConsumePrefix(text, "s");
   if (!absl::ConsumePrefix(text, " ")) return false;
@@ -99,7 +99,7 @@ std::optional<Accusation> AccusationIn(absl::string_view words) {
   }
   for (size_t at = words.find_first_of("rR"); at != words.npos;
        at = words.find_first_of("rR", at + 1)) {
-    if (at > 0 && absl::ascii_isalnum(words[at - 1])) continue;  // Within another word.
+    if (at > 0 && absl::ascii_isalnum(words[at - 1])) continue;  // It is inside another word.
     if (std::optional<Accusation> accusation = DeedIn(words.substr(at))) return accusation;
   }
   return std::nullopt;

@@ -10,23 +10,23 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
-// The decision which other ranks a failure's words hold responsible. Pure: text only.
+// Finds the other ranks that a failure's words hold responsible. Pure: uses only text.
 
 namespace hlaunch {
 
-// Which other ranks a failed worker waited for in vain, or lost. A value.
+// The ranks that a failed worker names: it waited for them in vain, or lost them. A value.
 struct Accusation {
   std::vector<Rank> ranks;
-  std::string host;  // Of the rank, if it is one; empty: the words do not name it.
-  std::string did;   // "left the group before all_reduce #100", in one line.
+  std::string host;  // Of the rank, if there is only one; empty if the words do not name it.
+  std::string did;   // What they did, in one line: "left the group before all_reduce #100".
 };
 
-// What `words` say in the terms of hlaunch's collectives or of c10d's monitored barrier; nothing if
-// they name no rank. A rank of a group other than the default one is taken for the job's, so the
-// host has to be compared, too.
+// Returns the accusation in `words`, a message of hlaunch's collectives or of c10d's monitored
+// barrier; nothing if it names no rank. A rank in a group other than the default one looks like a
+// rank of the job, so the host has to be compared, too.
 std::optional<Accusation> AccusationIn(absl::string_view words);
 
-// Whether `accusation` is against the worker of `failure`.
+// Returns whether `accusation` is against the worker of `failure`.
 bool Accuses(const Accusation& accusation, const WorkerFailure& failure);
 
 }  // namespace hlaunch

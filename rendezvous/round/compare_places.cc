@@ -22,8 +22,8 @@ constexpr size_t kRanksNamed = 4;
 constexpr absl::string_view kForeign[] = {"/site-packages/", "/dist-packages/", "/lib/python3",
                                           "<frozen ", "/python/hlaunch/"};
 
-// "t.py:37" of "  File "/home/me/t.py", line 37, in train"; empty if that is no frame of the
-// user's.
+// Returns "t.py:37" for "  File "/home/me/t.py", line 37, in train"; empty if that is no frame of
+// the user's code.
 std::string OwnPlace(absl::string_view line) {
   if (!absl::ConsumePrefix(&line, "  File \"")) return "";
   const size_t quote = line.find('"');
@@ -36,7 +36,7 @@ std::string OwnPlace(absl::string_view line) {
                       rest.substr(0, rest.find(',')));
 }
 
-// The last place of the user's own code, with the code: "t.py:37 `dist.recv(x)`".
+// Returns the last place in the user's own code, with the line of code: "t.py:37 `dist.recv(x)`".
 std::string PlaceOf(absl::string_view traceback) {
   std::string place, code;
   const std::vector<absl::string_view> lines = absl::StrSplit(traceback, '\n');
@@ -53,7 +53,7 @@ std::string PlaceOf(absl::string_view traceback) {
   return code.empty() ? place : absl::StrCat(place, " `", code, "`");
 }
 
-using Group = std::vector<size_t>;  // Of failures that stand at one place.
+using Group = std::vector<size_t>;  // Failures at the same place.
 
 // "rank 3", "ranks 0, 2 and 5 more".
 std::string RanksOf(const std::vector<WorkerFailure>& failures, const Group& group) {

@@ -11,23 +11,23 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
-// The decision which of several ranks that all waited in vain did something else than most. Pure:
-// their tracebacks, no clock.
+// Finds, among ranks that all waited in vain, those that did something else than most. Pure: uses
+// their tracebacks, but no clock.
 
 namespace hlaunch {
 
-// Who waited where. A value.
+// The places in the code at which ranks waited. A value.
 struct DifferentPlaces {
-  size_t index = 0;  // In the failures: the first of those that are fewest.
+  size_t index = 0;  // Index of a failure: the first of the smallest group.
   std::string did;  // "waited in t.py:37 `dist.recv(x)`, ranks 0, 2 in t.py:27 `…`", in one line.
 };
 
-// Compares where in the user's own code `failures` ended. Nothing if that is the same place for
-// all, or one of them left no traceback.
+// Compares the places in the user's own code at which `failures` ended. Returns nothing if they all
+// ended at the same place, or if one of them has no traceback with such a place.
 std::optional<DifferentPlaces> ComparePlaces(const std::vector<WorkerFailure>& failures);
 
-// Whether a line or a path of a Python traceback is of the person's own code rather than of Python,
-// of a package, or of hlaunch's, which may lie anywhere.
+// Returns whether a line or a path of a Python traceback belongs to the user's own code, not to
+// Python, to a package or to hlaunch, which may be installed anywhere.
 bool IsOwnCode(absl::string_view frame);
 
 }  // namespace hlaunch

@@ -8,24 +8,24 @@
 #include "proto/base/clock.h"
 #include "proto/contract/ids.h"
 
-// Nodes that are not to be used any more though they live. Plain values.
+// Nodes that must not be used any more, although they live. Plain values.
 
 namespace hlaunch {
 
-// One agent, for its life.
+// A drained agent. A later incarnation of the same node is not drained.
 struct DrainedNode {
   std::string node_id;
   Incarnation incarnation = 0;
   std::string reason;  // One line, not empty.
-  Duration within{};   // Until then it is gone, from the first word on; zero: that is not known.
-  bool own = false;    // By its own word, which it repeats; else by request.
+  Duration within{};   // Counted from the first notice: by then it is gone. Zero if unknown.
+  bool own = false;    // The node said so itself, and repeats it; false if a person asked.
 };
 
-// What a person asks for.
+// The request of a person.
 struct DrainRequest {
   std::string node;    // A host name, a node id, or a node rank of the latest round.
   std::string reason;  // One line.
-  Duration within{};   // As DrainedNode has it.
+  Duration within{};   // As in DrainedNode.
   bool undrain = false;
 };
 

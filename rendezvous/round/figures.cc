@@ -14,13 +14,13 @@ namespace hlaunch {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kFew = 8;   // Fewer say nothing of how much is usual.
-constexpr size_t kVote = 3;  // Fewer have no majority.
+constexpr size_t kFew = 8;   // Fewer values do not show what spread is usual.
+constexpr size_t kVote = 3;  // Fewer values have no majority.
 constexpr double kSlowOfFew = 1.33;
 constexpr double kSlowOfMany = 1.10;
 constexpr double kSlowDeviations = 3.5;
-constexpr double kDeviation = 0.6745;  // Of a normal distribution, in MADs.
-constexpr double kLeastMad = 0.01;     // Of the median.
+constexpr double kDeviation = 0.6745;  // The MAD of a normal distribution, in standard deviations.
+constexpr double kLeastMad = 0.01;     // As a part of the median.
 
 constexpr FigureRule kRules[kFigures] = {
     {"processor", "ms", Scale::kLessIsBetter, 2},
@@ -49,7 +49,7 @@ double MedianOf(const std::vector<double>& sorted) {
                                 : sorted[half - 1] + (sorted[half] - sorted[half - 1]) / 2;
 }
 
-// How many times `value` is worse than `usual`.
+// Returns how many times `value` is worse than `usual`.
 double WorseBy(double value, double usual, bool more_is_better) {
   const double above = more_is_better ? usual : value;
   const double below = more_is_better ? value : usual;
@@ -65,7 +65,7 @@ Standing StandingOf(const Score& score, const FigureRule& rule, size_t known) {
   return score.ratio >= rule.bad && known >= kVote ? Standing::kBad : Standing::kSlow;
 }
 
-// What more than half of them have; NaN if they do not agree.
+// Returns the value that more than half of them have; NaN if there is none.
 double Majority(const std::vector<double>& sorted) {
   std::map<double, size_t> votes;
   for (const double value : sorted) {
@@ -95,7 +95,7 @@ std::optional<Spread> SpreadOf(const std::vector<double>& values) {
   spread.max = known.back();
   spread.median = MedianOf(known);
   for (const double value : known) spread.mean += value / static_cast<double>(known.size());
-  spread.mean = std::clamp(spread.mean, spread.min, spread.max);  // Rounding.
+  spread.mean = std::clamp(spread.mean, spread.min, spread.max);  // Against rounding errors.
   const auto at = [&](double value) {
     return static_cast<size_t>(std::find(values.begin(), values.end(), value) - values.begin());
   };
@@ -145,7 +145,7 @@ std::string FigureText(double value, absl::string_view unit, int digits) {
 
 namespace {
 
-// Of seconds: "10 s", "3 min", "24 h", "12 days".
+// Writes seconds as "10 s", "3 min", "24 h", "12 days".
 std::string TimeText(double seconds) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
   if (seconds < 2 * kMinute) return FigureText(seconds, "s");

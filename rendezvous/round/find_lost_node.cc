@@ -19,7 +19,7 @@ bool IsLost(const SignOfLife& node, const Lease& lease) {
   return !node.answered && node.silence >= lease.lease;
 }
 
-// How much longer it may take; zero: it has answered.
+// Returns how much longer the node may take; zero if it has answered.
 Duration Wait(const SignOfLife& node, const Lease& lease) {
   if (node.broken) return kComesBack - *node.broken;
   return node.answered ? Duration::zero() : lease.lease - node.silence;
@@ -33,7 +33,7 @@ std::string WhyLost(const SignOfLife& node) {
   return absl::StrFormat("it was not heard of for %.0f s", Seconds(node.silence));
 }
 
-// "; node2 and node3 are lost, too".
+// Returns the other lost nodes: "; so are: node2, node3".
 std::string OthersLost(const std::vector<SignOfLife>& nodes, const Lease& lease, size_t but) {
   std::vector<std::string> hosts;
   for (size_t i = 0; i < nodes.size(); ++i) {

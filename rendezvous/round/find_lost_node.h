@@ -10,32 +10,32 @@
 #include "proto/base/clock.h"
 #include "rendezvous/round/round.h"
 
-// The decision whether a node is behind failures that look like the consequence of another one.
-// Pure: what is known of the nodes, no clock.
+// Decides whether a lost node caused failures that look like the consequence of another one. Pure:
+// uses what is known of the nodes, but no clock.
 
 namespace hlaunch {
 
-// How long a node whose connection broke may take to come back before it is held for the cause.
+// A node whose connection broke has this long to come back before it is taken for the cause.
 inline constexpr Duration kComesBack = std::chrono::milliseconds(500);
 
-// What the rendezvous knows of a node of the round whose workers are not done. A value.
+// What the rendezvous knows of a node that still has workers in the round. A value.
 struct SignOfLife {
   std::string host;
-  bool answered = false;  // It was heard of since it was asked, which was at the failure.
-  std::optional<Duration>
-      broken;          // For so long its connection has been gone; nothing: it is there.
-  Duration silence{};  // Since it was last heard of.
+  bool answered = false;  // It was heard from after it was asked, at the time of the failure.
+  // How long its connection has been gone; unset if it is connected.
+  std::optional<Duration> broken;
+  Duration silence{};  // Time since it was last heard from.
 };
 
 struct LostNodeVerdict {
-  std::optional<size_t> lost;  // In the nodes that were asked about.
-  std::string reason;          // Why that one, in one line: "it was not heard of for 5 s".
-  Duration wait{};             // Else how long an answer may still take; zero: all have answered.
+  std::optional<size_t> lost;  // Index in the given nodes; unset if none is lost.
+  std::string reason;          // Why that node, in one line: "it was not heard of for 5 s".
+  Duration wait{};  // If none is lost: how long an answer may still take; zero if all answered.
 };
 
-// Of `nodes` the one whose connection is broken for longest, else the one that is silent for
-// longest, if that is beyond kComesBack, or the lease. A node that has not answered is waited for
-// until its lease is over.
+// Returns the node whose connection has been broken longest, if that is at least kComesBack; else
+// the node that has been silent longest, if it did not answer for a lease. Waits for a node that
+// has not answered until its lease is over.
 LostNodeVerdict FindLostNode(const std::vector<SignOfLife>& nodes, const Lease& lease);
 
 }  // namespace hlaunch

@@ -23,14 +23,14 @@ namespace {
 using Lines = std::vector<absl::string_view>;
 
 constexpr size_t kMaxExceptionBytes = 300;
-constexpr size_t kMaxTracebackLine = 1024;  // Of each line: the frames matter, too.
-constexpr size_t kLastLines = 5;            // Searched where no exception was found.
+constexpr size_t kMaxTracebackLine = 1024;  // Limit for each line, because the frames matter, too.
+constexpr size_t kLastLines = 5;            // Searched if no exception was found.
 constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
-// Torch's, of what a data loader or another process of the worker raised.
+// Torch's line before what a data loader or another process of the worker raised.
 constexpr absl::string_view kOriginalTraceback = "Original Traceback (most recent call last):";
 constexpr size_t kMaxMoreLines = 8;  // Of an exception's message.
 
-// In the words of gloo, c10d's store and NCCL.
+// Words of gloo, c10d, NCCL, hlaunch's collectives and others.
 constexpr absl::string_view kTimedOut[] = {
     "Timed out waiting",                         // gloo
     "Application timeout caused pair closure",   // gloo
@@ -72,7 +72,7 @@ bool HasAny(absl::string_view text, absl::Span<const absl::string_view> words) {
                      [&](absl::string_view word) { return absl::StrContains(text, word); });
 }
 
-// "[rank3]: " is torch's, from 2.3 on.
+// Removes "[rank3]: ", which torch writes from 2.3 on.
 absl::string_view WithoutRank(absl::string_view line) {
   absl::string_view rest = line;
   if (!absl::ConsumePrefix(&rest, "[rank")) return line;
@@ -82,7 +82,8 @@ absl::string_view WithoutRank(absl::string_view line) {
   return rest;
 }
 
-// Of an exception group's traceback, whose lines have a margin, they are those of any other.
+// Removes the margin of an exception group's traceback, so that its lines are like those of any
+// other.
 void TakeMarginOff(Lines* lines) {
   bool within = false;
   for (absl::string_view& line : *lines) {
@@ -98,7 +99,8 @@ Lines SplitLines(absl::string_view text) {
   return lines;
 }
 
-// "package.SomeError: text", "KeyboardInterrupt": as the last line of a traceback begins.
+// Returns whether `line` begins as the last line of a traceback does: "package.SomeError: text",
+// "KeyboardInterrupt".
 bool LooksLikeException(absl::string_view line) {
   size_t end = 0;
   while (end < line.size() &&
@@ -118,14 +120,14 @@ bool IsTraceback(absl::string_view line) {
   return line == kTraceback || line == kOriginalTraceback;
 }
 
-// The lines of one traceback, [begin, end), of which the exception's begins at `exception`.
+// The lines [begin, end) of one traceback. The line of the exception is `exception`.
 struct Block {
   size_t begin = 0;
   size_t exception = 0;
   size_t end = 0;
 };
 
-// With the lines of the exception's message that are indented, as those of load_state_dict.
+// Includes the indented lines of the exception's message, such as those of load_state_dict.
 Block WithMessage(const Lines& lines, size_t begin, size_t exception) {
   Block block{begin, exception, exception + 1};
   while (block.end < lines.size() && block.end <= exception + kMaxMoreLines &&
@@ -135,7 +137,7 @@ Block WithMessage(const Lines& lines, size_t begin, size_t exception) {
   return block;
 }
 
-// What Python says of exceptions that end nothing.
+// Returns whether Python says that this exception ended nothing.
 bool IsIgnored(const Lines& lines, size_t traceback) {
   if (traceback == 0) return false;
   const absl::string_view before = lines[traceback - 1];
@@ -146,12 +148,12 @@ bool IsIgnored(const Lines& lines, size_t traceback) {
 std::optional<Block> BlockFrom(const Lines& lines, size_t traceback) {
   size_t i = traceback + 1;
   while (i < lines.size() && IsIndented(lines[i])) ++i;
-  if (i == lines.size()) return std::nullopt;  // Its end did not come out.
+  if (i == lines.size()) return std::nullopt;  // Its end was not written.
   return WithMessage(lines, traceback, i);
 }
 
-// The last traceback; where its head was cut off, or a syntax error has none, what looks like the
-// end of one and the indented lines before it.
+// Returns the last traceback. If its head was cut off, or it is a syntax error without a head,
+// returns what looks like the end of a traceback and the indented lines before it.
 std::optional<Block> LastBlock(const Lines& lines) {
   for (size_t i = lines.size(); i-- > 0;) {
     if (!IsTraceback(lines[i]) || IsIgnored(lines, i)) continue;
@@ -161,7 +163,7 @@ std::optional<Block> LastBlock(const Lines& lines) {
     if (!LooksLikeException(lines[i])) continue;
     size_t begin = i;
     while (begin > 0 && IsIndented(lines[begin - 1])) --begin;
-    if (begin > 0 && lines[begin - 1] == kTraceback) continue;  // One that was ignored.
+    if (begin > 0 && lines[begin - 1] == kTraceback) continue;  // Python ignored this exception.
     return WithMessage(lines, begin, i);
   }
   return std::nullopt;
@@ -181,7 +183,7 @@ std::string UncaughtInCpp(const Lines& lines) {
   return "";
 }
 
-// Takes what lies between each `begin` and the next `end` out of `line`, and both.
+// Removes from `line` each `begin`, the next `end`, and what lies between.
 void EraseBetween(const std::string& begin, const std::string& end, std::string* line) {
   for (size_t at = line->find(begin); at != line->npos; at = line->find(begin, at)) {
     const size_t last = line->find(end, at + begin.size());
@@ -190,7 +192,7 @@ void EraseBetween(const std::string& begin, const std::string& end, std::string*
   }
 }
 
-// "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537]": only the file's own name stays.
+// Shortens "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:537]" to the file's own name.
 std::string WithShortPlace(absl::string_view line) {
   const size_t open = line.find("[/");
   const size_t close = open == line.npos ? open : line.find("] ", open);
@@ -200,7 +202,7 @@ std::string WithShortPlace(absl::string_view line) {
   return absl::StrCat(line.substr(0, open + 1), line.substr(name));
 }
 
-// Without what gloo and c10d say to anybody, so that the rest has room.
+// Removes the general remarks of gloo and c10d, so that the rest has room.
 std::string WithoutNoise(absl::string_view text) {
   std::string line = WithShortPlace(text);
   EraseBetween(" This is typically caused by a remote worker", "GLHF!", &line);
@@ -208,7 +210,7 @@ std::string WithoutNoise(absl::string_view text) {
   return absl::StrReplaceAll(line, {{"is running collective: CollectiveFingerPrint(", "runs ("}});
 }
 
-// At most its first `most` bytes, in whole UTF-8 characters.
+// Returns at most the first `most` bytes of `text`, in whole UTF-8 characters.
 absl::string_view Head(absl::string_view text, size_t most) {
   if (text.size() <= most) return text;
   while (most > 0 && (text[most] & '\xc0') == '\x80') --most;
@@ -225,7 +227,7 @@ std::string OneCleanLine(absl::string_view text) {
   return line;
 }
 
-// What is searched for signatures.
+// Returns the text that is searched for signatures.
 std::string LastWords(const WorkerFailure& failure) {
   std::string words = ExceptionOf(failure);
   if (!words.empty()) return words;
@@ -234,8 +236,8 @@ std::string LastWords(const WorkerFailure& failure) {
   return absl::StrJoin(lines, "\n");
 }
 
-// The failure at the end of the chain that begins at `index`: whom it names, if that one failed,
-// and so on. Where they name each other it is `index`.
+// Returns the failure at the end of the chain that begins at `index`: the chain goes on to the rank
+// that a failure names, if that rank failed. If they name each other, returns `index`.
 size_t EndOfChain(const std::vector<WorkerFailure>& failures, size_t index) {
   size_t end = index;
   for (size_t steps = 0; steps < failures.size(); ++steps) {
@@ -251,8 +253,9 @@ size_t EndOfChain(const std::vector<WorkerFailure>& failures, size_t index) {
   return index;
 }
 
-// Of failures that are all consequences the one that says most: `index`, unless another one knows
-// whom it missed and that one does not.
+// Returns which of `failures`, all of them consequences, says most: `index`, unless it names no
+// rank that it missed and another one does. A failure that names one leads on to the end of its
+// chain.
 size_t WhoSaysMost(const std::vector<WorkerFailure>& failures, size_t index) {
   if (AccusationIn(LastWords(failures[index]))) return EndOfChain(failures, index);
   for (size_t i = 0; i < failures.size(); ++i) {
@@ -307,7 +310,8 @@ std::string ExceptionOf(const WorkerFailure& failure) {
     const std::optional<Block> block = LastBlock(lines);
     return OneCleanLine(block ? lines[block->exception] : failure.message);
   }
-  if (failure.signal != 0 && failure.signal != SIGABRT) return "";  // What is there was survived.
+  // Another signal ended the worker: it survived any exception that it wrote.
+  if (failure.signal != 0 && failure.signal != SIGABRT) return "";
   const Lines lines = SplitLines(failure.traceback.empty() ? failure.log_tail : failure.traceback);
   const std::string uncaught = UncaughtInCpp(lines);
   if (!uncaught.empty()) return OneCleanLine(uncaught);
@@ -354,7 +358,7 @@ bool HasGivenUp(absl::string_view tail) {
 }
 
 Cause FirstCause(const std::vector<WorkerFailure>& failures) {
-  std::array<size_t, 4> first;  // Of each kind.
+  std::array<size_t, 4> first;  // The first failure of each kind.
   first.fill(failures.size());
   for (size_t i = failures.size(); i-- > 0;) first[static_cast<size_t>(KindOf(failures[i]))] = i;
   Cause cause;
@@ -390,7 +394,7 @@ Duration CauseWindow(FailureKind kind) {
       return std::chrono::seconds(3);
     case FailureKind::kNoConnect:
     case FailureKind::kPeerGone:
-      return std::chrono::milliseconds(900);  // The report is there within the second.
+      return std::chrono::milliseconds(900);  // So the report comes within a second.
   }
   return Duration::zero();
 }

@@ -12,74 +12,77 @@
 #include "rendezvous/round/accusation.h"
 #include "rendezvous/round/round.h"
 
-// The decision which of several failures is the cause of the others. Pure: what workers said and
-// the order in which they were heard, no clock of any host.
+// Decides which of several failures caused the others. Pure: uses what workers said and the order
+// in which the failures were heard, but no clock of any host.
 
 namespace hlaunch {
 
-// What a failure looks like by its own words.
+// The kind of a failure, judged by its own words.
 enum class FailureKind {
   kOriginal,   // Nothing says that another worker is to blame.
-  kNoConnect,  // Nobody let it connect.
+  kNoConnect,  // No peer accepted its connection.
   kTimedOut,   // It waited in vain for other workers.
-  kPeerGone,   // Another worker was gone when it spoke to it.
+  kPeerGone,   // Its connection to another worker broke.
 };
 
 FailureKind KindOf(const WorkerFailure& failure);
 
-// In the evidence of a worker that was ended because it had stalled, where its stacks say so: it
+// Part of the evidence of a worker that was ended because it had stalled, if its stacks say that it
 // waited in vain.
 inline constexpr char kWhileItWaits[] = "while it waits for other workers";
 
-// In the evidence of a worker of MPI that has lost another one: it ended by that.
+// Part of the evidence of an MPI worker that ended because it lost another rank.
 inline constexpr char kOpenMpiLostRank[] = "as Open MPI does where it has lost another rank";
 
-// In the evidence of a worker that others may be the cause of: what the preflight of its round said
-// of the network, without ending it.
+// Begins the evidence of a worker whose failure others may have caused. After it stands what the
+// preflight of the round found, without ending it.
 inline constexpr char kBeforeTheRound[] = "before the round: ";
 
 struct Cause {
-  size_t index = 0;  // In the failures that were asked about.
+  size_t index = 0;  // Index in the given failures.
   FailureKind kind = FailureKind::kOriginal;
-  std::string reason;  // Why this one, in one line; empty if it is the only one.
-  // Whom its words name that did not fail itself, if it is a consequence.
+  std::string reason;  // Why this failure, in one line; empty if it is the only one.
+  // If it is a consequence: the ranks that its words name. As a rule they did not fail.
   std::optional<Accusation> accusation = {};
 };
 
-// Of `failures` in the order heard the first of the kind that explains most: whoever failed by
-// itself explains all others, and whoever could not connect or timed out has closed connections
-// when it ended. Where all are consequences, one whose words name another rank goes before one
-// that names none, and a rank that is named and failed, too, is asked in turn. Requires: not
-// empty.
+// Returns the first of `failures`, which are in the order heard, of the kind that explains most. A
+// worker that failed by itself explains all others. A worker that could not connect or timed out
+// closed its connections when it ended, so it explains lost connections. If all failures are
+// consequences, one whose words name another rank goes before one that names none; if the named
+// rank failed, too, its own words are followed in turn. Requires: `failures` is not empty.
 Cause FirstCause(const std::vector<WorkerFailure>& failures);
 
-// How long a failure of that kind waits for the one that brought it about: the worker that broke
-// a connection may still be on its way out, and those that time out do so one by one.
+// Returns how long a failure of that kind waits for the one that caused it: the worker that broke a
+// connection may still be exiting, and workers time out one by one.
 Duration CauseWindow(FailureKind kind);
 
-// The worker's last words on why it ended, in one line of at most 300 bytes without control
-// characters: "ValueError: bad batch", from the error file, else the last traceback in its
-// stderr, else what C++ says of an exception that nobody caught. Of one that torch carried over
-// from a data loader it is the original. Empty if there are none.
+// Returns the worker's last words on why it ended: "ValueError: bad batch". They are one line of at
+// most 300 bytes without control characters. They come from the error file, else from the last
+// traceback in its stderr, else from what C++ prints for an uncaught exception. If torch carried an
+// exception over from a data loader, the original one counts. Empty if there are none.
 std::string ExceptionOf(const WorkerFailure& failure);
 
-// The further lines of that exception's message, each as clean and as short; at most 8.
+// Returns the further lines of that exception's message, at most 8, each cleaned and cut in the
+// same way.
 std::vector<std::string> MoreOfException(const WorkerFailure& failure);
 
-// Whether a worker, of whose stderr `tail` is the end, has given up: its last words say that it
-// waited in vain for others, could not connect to one or lost one. It is about to exit, unless it
-// has survived that.
+// Returns whether the worker has given up whose stderr ends with `tail`: its last words say that it
+// waited in vain for others, could not connect to one or lost one. Such a worker is about to exit,
+// unless it has survived that.
 bool HasGivenUp(absl::string_view tail);
 
-// Leaves of `failure` what is told where the report is not printed: no log, and no traceback.
+// Reduces `failure` to what is told where the report is not printed: removes the log and the
+// traceback.
 void Shorten(WorkerFailure& failure);
 
-// The last whole lines of `text`, at most `max_bytes` of them.
+// Returns the last whole lines of `text`, at most `max_bytes` bytes.
 std::string LastLines(absl::string_view text, size_t max_bytes);
 
-// Of a Python program's stderr the last traceback that ended anything, from its first line that
-// is there to the exception's, without the "[rank3]: " that torch puts before each line; at most
-// kMaxTracebackBytes of its end. Empty if there is none.
+// Returns the last traceback in `text`, the stderr of a Python program, without those of exceptions
+// that Python ignored. It reaches from the first line that is there to the exception, without the
+// "[rank3]: " that torch puts before each line. Keeps the last kMaxTracebackBytes. Empty if there
+// is none.
 std::string TracebackIn(absl::string_view text);
 
 }  // namespace hlaunch

@@ -8,7 +8,7 @@
 namespace hlaunch {
 
 Lease LeaseForNodes(const Lease& lease, int nodes) {
-  constexpr Duration kBetweenSigns = std::chrono::microseconds(2500);  // Of all nodes.
+  constexpr Duration kBetweenSigns = std::chrono::microseconds(2500);  // Of all nodes together.
   // An agent gives a sign of life at least every half lease.
   const Duration wanted = std::min(2 * nodes * kBetweenSigns, lease.loss_limit * 2 / 3);
   const Duration longer = std::max(wanted - lease.lease, Duration::zero());
@@ -17,8 +17,8 @@ Lease LeaseForNodes(const Lease& lease, int nodes) {
 
 Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until) {
   const Instant at = heard + lease.loss_limit;
-  // The rest of the margin is for stopping. Who was paused for longer has lost its place, unless
-  // the rendezvous was paused too: it may ask.
+  // The rest of the margin is for stopping. An agent that was paused for longer has lost its place,
+  // unless the rendezvous was paused, too. So the agent may still ask.
   const Instant last = at + lease.margin / 2;
   if (forgiven_until - lease.lease >= last) return forgiven_until;
   return std::max(at, std::min(forgiven_until, last));

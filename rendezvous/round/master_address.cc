@@ -21,7 +21,8 @@ bool IsLoopback4(const unsigned char* bytes) {
   return bytes[0] == 127 || (bytes[0] | bytes[1] | bytes[2] | bytes[3]) == 0;
 }
 
-// Of 169.254/16 or fe80::/10, which every host may use for itself on each of its links.
+// Returns whether `address` is in 169.254/16 or fe80::/10, which every host may use for itself on
+// each of its links.
 bool IsLinkLocal(absl::string_view address) {
   const std::string literal(address.substr(0, address.find('%')));
   unsigned char bytes[sizeof(in6_addr)] = {};
@@ -68,7 +69,7 @@ std::vector<std::string> SelectAnnounced(const std::vector<std::string>& local) 
 std::vector<std::string> MemberAddresses(const std::vector<const NodeInfo*>& members) {
   bool beside_rendezvous = false;
   std::vector<std::string> addresses;
-  std::set<std::string> routes;  // Few.
+  std::set<std::string> routes;  // There are few.
   const size_t most = members.empty() ? 0 : kMaxMemberAddresses / members.size();
   for (const NodeInfo* member : members) {
     const std::vector<std::string>& others = member->other_addresses;

@@ -20,13 +20,13 @@ namespace {
 using Members = std::vector<PreflightReport>;
 using Kind = PreflightVerdict::Kind;
 
-constexpr size_t kNamed = 3;  // Of many findings.
+constexpr size_t kNamed = 3;  // At most this many findings are named.
 
-// What speaks against one member.
+// A finding against one member.
 struct Finding {
   size_t node = 0;
-  bool bad = false;      // Else it is worth a word.
-  bool certain = false;  // By its own word.
+  bool bad = false;      // Else it is only worth reporting.
+  bool certain = false;  // No second measurement is needed.
   double ratio = 1;      // The worst is excluded first.
   std::string why;
 };
@@ -62,14 +62,14 @@ void Compare(const Members& members, const std::vector<size_t>& alike,
   }
 }
 
-// How many members say the same of the others, and in whose words.
+// How many members have a finding against one member, and the worst of these findings.
 struct Votes {
   size_t count = 0;
   const PeerFinding* word = nullptr;
 };
 
-// What the members say of each other. A bad node may say anything, so only what more than half
-// say is believed; the rest is worth a word.
+// Counts what the members say of each other. A bad node may say anything, so only what more than
+// half of the members say is believed; the rest is only worth reporting.
 void CountVotes(const Members& members, std::map<size_t, Finding>& found) {
   std::map<size_t, Votes> votes;
   for (const PreflightReport& member : members) {
@@ -94,7 +94,7 @@ void CountVotes(const Members& members, std::map<size_t, Finding>& found) {
   }
 }
 
-// What is wrong with nobody in particular.
+// Describes what is wrong with no node in particular.
 std::string DescribeRest(const Members& members) {
   std::map<std::pair<int, int>, std::pair<size_t, std::string>> links;
   std::map<std::string, size_t> notes;
@@ -122,7 +122,7 @@ std::string DescribeRest(const Members& members) {
   return absl::StrJoin(words, "; ");
 }
 
-// One finding for each member against whom anything speaks, the worst first.
+// Returns one finding for each member that has any, the worst first.
 std::vector<Finding> Find(const Members& members) {
   std::map<size_t, Finding> found;
   std::map<absl::string_view, std::vector<size_t>> hardware;

@@ -10,25 +10,26 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/round.h"
 
-// The decision what follows from the checks of a proposed round. Pure.
+// Decides what follows from the checks of a proposed round. Pure.
 
 namespace hlaunch {
 
-// A member's word on the round. A view: what it points to outlives the call.
+// What a member answered about the round. A view: what it points to must outlive the call.
 struct PreflightReport {
   absl::string_view host;
   bool answered = false;
-  absl::string_view unfit;             // Why it cannot run the round; empty: it can.
-  const NodeHealth* health = nullptr;  // Nothing: nothing is known.
+  absl::string_view unfit;             // Why it cannot run the round; empty if it can.
+  const NodeHealth* health = nullptr;  // Null if nothing is known.
   bool suspected = false;              // It was bad in the measurement just before this one.
-  bool stays = false;  // Without it there is no job: it is not excluded for being bad.
+  // The job cannot do without it: it is not excluded for being bad.
+  bool stays = false;
 };
 
 struct PreflightRule {
-  int standing_by = 0;  // Nodes that could take places.
-  int min_nodes = 1;    // A round needs.
+  int standing_by = 0;  // Nodes outside the round that could take a place in it.
+  int min_nodes = 1;    // Nodes that a round needs.
   PreflightAction action = PreflightAction::kExclude;
-  int may_exclude = 1;          // Nodes that are bad, and no more.
+  int may_exclude = 1;          // At most this many bad nodes are excluded.
   bool measured_again = false;  // This is the second measurement.
 };
 
@@ -36,22 +37,24 @@ struct PreflightVerdict {
   enum class Kind {
     kPass,     // The round may run.
     kAgain,    // `nodes` may be bad, or had bad luck: another measurement will tell.
-    kExclude,  // Without `nodes` there are still enough: the next round is theirs.
-    kFail,     // There are not, or the job is not to go on with `nodes`.
+    kExclude,  // Enough nodes remain without `nodes`: they form the next round.
+    kFail,     // Too few remain, or the policy ends the job because of `nodes`.
   };
   Kind kind = Kind::kPass;
-  bool bad = false;           // kExclude: they could run, but not well.
+  bool bad = false;           // kExclude: `nodes` could run the round, but not well.
   std::vector<size_t> nodes;  // Indexes of the nodes at fault, unless kPass.
-  std::string reason;         // kPass: what is worth a word, or empty; one line.
+  std::string reason;         // One line. kPass: what is worth reporting, or empty.
 };
 
-// Decides once all have answered or the time for it is over. `members` are in rank order.
+// Decides once all members have answered, or their time is over. `members` are in rank order.
 //
-// First, who cannot run the round: the first member holds the master store, which the others must
-// reach; where none of several does, it is at fault and not they. Then, who would run it badly:
-// by their own word (a fault), at once; by comparison with the others of the same hardware, if
-// they are bad twice. For that the job never ends by itself, unless it was told to: if the
-// job needs all its nodes, or more are bad than may be excluded, it runs, and they are named.
+// First, it looks for members that cannot run the round. The first member holds the master store,
+// which the others must reach: if there are several others and none of them reaches it, the first
+// member is at fault. Then it looks for members that would run the round badly. One that names a
+// fault of its own, or that most members found to be wrong, counts at once. One that is bad
+// compared with others of the same hardware, or that most members found slow or missing, must be
+// bad twice. Bad members do not end the job unless the policy says so: if the job needs all its
+// nodes, or if more are bad than may be excluded, the round runs and they are named.
 PreflightVerdict DecidePreflight(const std::vector<PreflightReport>& members,
                                  const PreflightRule& rule);
 

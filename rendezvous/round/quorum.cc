@@ -34,7 +34,8 @@ bool ComesFirst(const Candidate& a, const Candidate& b) {
   return a.node_id < b.node_id;
 }
 
-// `chosen` is sorted by ComesFirst; returns it with everyone at the place of its node rank.
+// Returns `chosen`, which is sorted by ComesFirst, with each candidate at the place of its node
+// rank.
 std::vector<size_t> InRankOrder(const std::vector<Candidate>& candidates,
                                 const std::vector<size_t>& chosen) {
   constexpr size_t kFree = static_cast<size_t>(-1);
@@ -62,7 +63,8 @@ std::vector<size_t> InRankOrder(const std::vector<Candidate>& candidates,
 
 int MultipleBelow(int nodes, const QuorumRule& rule) { return nodes - nodes % rule.node_multiple; }
 
-// "node ranks 1, 2 and 5 more have not joined", or empty where nobody can know who comes.
+// Returns "node ranks 1, 2 and 5 more have not joined", or empty if it cannot be known which nodes
+// will come.
 std::string MissingRanks(const std::vector<Candidate>& candidates, int nodes) {
   std::vector<bool> claimed(nodes);
   for (const Candidate& c : candidates) {

@@ -9,14 +9,15 @@
 
 namespace hlaunch {
 
-// The restarts of a job, as far as the next decision depends on them. A value; no instant is kept:
-// who restores it counts from then.
+// The restarts of a job, as far as the next decision depends on them. A value; its instants are not
+// stored: after a restore they are the time of the restore.
 struct RestartLog {
-  std::vector<Instant> charged;       // When those were decided that count, the oldest first.
-  int in_a_row = 0;                   // The last so many, each after less than kLongRun of work.
-  bool free = false;                  // The last one was not charged.
-  Duration pause = Duration::zero();  // Before the one that is decided and has not begun.
-  Instant ran_since;                  // The workers of the latest round.
+  std::vector<Instant> charged;  // When each restart that counts was decided, oldest first.
+  // This many last restarts each came after less than kLongRun of work.
+  int in_a_row = 0;
+  bool free = false;                  // The last restart was not charged.
+  Duration pause = Duration::zero();  // Before a restart that is decided but has not begun.
+  Instant ran_since;                  // When the workers of the latest round started.
 };
 
 }  // namespace hlaunch

@@ -28,7 +28,7 @@ absl::Status CheckRank(const JobRecord& record, const NodeInfo& info) {
       ranks > said.max_nodes ? absl::StrCat(" --spares ", ranks - said.max_nodes) : "", ")"));
 }
 
-// For a node whose round this job does not know it in.
+// Returns the error for a node from a round in which this job does not know it.
 absl::Status UnknownRound(const JobRecord& record, const NodeInfo& info, Round round) {
   return absl::OutOfRangeError(absl::StrCat(
       NodeName(info), " comes from round ", round, " of ", JobName(record.job_id),

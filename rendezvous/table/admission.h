@@ -11,36 +11,38 @@
 #include "rendezvous/round/round.h"
 #include "rendezvous/table/membership.h"
 
-// What a node may say: whether it fits the job it wants to join, and whether its word is possible
-// after what it was told. Pure.
+// Checks what a node says: whether it fits the job that it wants to join, and whether its update is
+// possible after what it was told. Pure.
 
 namespace hlaunch {
 
-// How far a node is within one round: a phase with a higher number follows one with a lower.
+// Returns how far a node is within one round: a phase with a higher number follows one with a lower
+// number.
 int PhaseOrder(NodePhase phase);
 
-// Whether `info` makes sense, in the job of `record`.
+// Checks that `info` makes sense in the job of `record`.
 //
 // Errors:
 //   InvalidArgument - nonsense in `info`.
-//   FailedPrecondition - it means another job.
+//   FailedPrecondition - `info` names another job.
 absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info);
 
-// Whether a node that is new fits a job with `here` nodes, whose policy `set_by` has set.
+// Checks that a new node fits a job that has `here` nodes and whose policy came from `set_by`.
 //
 // Errors:
-//   FailedPrecondition - it does not, or the job is over or full.
-//   OutOfRange - it comes from a round in which nobody knows it.
-//   InvalidArgument - its update is impossible.
+//   FailedPrecondition - the node does not fit, or the job is over or full.
+//   OutOfRange - the node comes from a round in which this rendezvous does not know it.
+//   InvalidArgument - the node's update is impossible.
 absl::Status CheckFits(const JobRecord& record, absl::string_view set_by, int here,
                        const NodeInfo& info, const NodeUpdate& update);
 
-// Whether `seat`'s node can say `update`. Only what no order of messages can bring about is an
-// error.
+// Checks that the node of `seat` can say `update`. Only an update that no order of messages can
+// cause is an error.
 //
 // Errors:
-//   InvalidArgument - it cannot.
-//   Aborted - it comes from a round that this rendezvous never told it, because its record is
+//   InvalidArgument - the node cannot say that.
+//   Aborted - the update is of a round that this rendezvous never told the node, because the
+//     rendezvous' record is older.
 //   older.
 absl::Status CheckPossible(const JobRecord& record, const Seat& seat, const NodeUpdate& update);
 

@@ -19,7 +19,7 @@ Outcome OutcomeFor(const TableView& job, const Seat& seat) {
   Outcome outcome = job.record.outcome;
   outcome.report = seat.info.node_id == job.reporter;
   if (outcome.exit_code == kExitNodeStopped && IsSignalExit(seat.left_exit_code)) {
-    outcome.exit_code = seat.left_exit_code;  // It was stopped itself.
+    outcome.exit_code = seat.left_exit_code;  // This node was stopped itself.
   }
   if (outcome.report) return outcome;
   outcome.history.clear();
@@ -70,7 +70,7 @@ Directive DirectiveOf(const TableView& job, const Seat& seat) {
   const JobRecord& record = job.record;
   const bool member = InRound(record, seat);
   Directive directive;
-  if (record.state != JobState::kOver) directive.news = job.news;  // Its end says the rest.
+  if (record.state != JobState::kOver) directive.news = job.news;  // The job's end says the rest.
   if (record.state == JobState::kOver) {
     directive.kind = Directive::Kind::kFinish;
     directive.outcome = OutcomeFor(job, seat);

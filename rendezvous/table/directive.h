@@ -7,11 +7,11 @@
 #include "rendezvous/table/job_words.h"
 #include "rendezvous/table/membership.h"
 
-// What a node is to do. Pure: made of where the job stands.
+// Computes what a node must do. Pure: depends only on the state of the job.
 
 namespace hlaunch {
 
-// The part of a node in the latest round, as it is told of it. O(1), O(n) for node rank 0.
+// Returns a node's part in the latest round, as the node is told. O(1); O(n) for node rank 0.
 Assignment AssignmentOf(const TableView& job, int node_rank, Rank first_rank);
 
 Directive DirectiveOf(const TableView& job, const Seat& seat);

@@ -21,7 +21,7 @@ bool Names(const DrainedNode& drained, const NodeInfo& info) {
 
 bool IsHere(const Seat& seat) { return !seat.left && !seat.finished; }
 
-// The seats that `fits`.
+// Returns the seats that are here and for which `fits` is true.
 template <typename Fits>
 std::vector<const Seat*> SeatsHere(const Membership& membership, Fits fits) {
   std::vector<const Seat*> seats;
@@ -31,7 +31,8 @@ std::vector<const Seat*> SeatsHere(const Membership& membership, Fits fits) {
   return seats;
 }
 
-// By its host's full name, its id, its host's short name, or its rank: the first that fits.
+// Finds seats by the host's full name, the node id, the host's short name, or the node rank: the
+// first of these that fits any seat counts.
 std::vector<const Seat*> SeatsNamed(const JobRecord& record, const Membership& membership,
                                     const std::string& name) {
   int rank = -1;
@@ -202,7 +203,7 @@ absl::StatusOr<std::string> Draining::Take(const DrainRequest& request, Instant 
   return absl::StrCat(host, " takes no part in the next round");
 }
 
-// A later word replaces an earlier one.
+// A later entry replaces an earlier one.
 void Draining::Mark(const Seat& seat, absl::string_view reason, Duration within, bool own) {
   Forget(seat);
   std::vector<DrainedNode>& all = record_.Change().drained;
@@ -224,7 +225,7 @@ void Draining::Note(const Seat& seat, const NodeUpdate& update) {
   }
 }
 
-// Nobody takes the place of the node that has the rendezvous while it lives.
+// No other node takes the place of the node that has the rendezvous while that node lives.
 void Draining::NoteLocal(const Seat& seat, const NodeUpdate& update) {
   if (update.drain_reason == told_local_) return;
   told_local_ = update.drain_reason;

@@ -16,40 +16,43 @@
 
 namespace hlaunch {
 
-// The record's word of this agent; null: it is to be used.
+// Returns the record's entry of this agent; null if it is not drained.
 const DrainedNode* FindDrained(const JobRecord& record, const NodeInfo& info);
 
-// "; drained: node1 (ECC), node4 (ECC)", those that are here; empty: none is.
+// Returns the drained nodes that are here, "; drained: node1 (ECC), node4 (ECC)"; empty if there
+// are none.
 std::string DrainedWords(const JobRecord& record, const Membership& membership);
 
-// How many members of the latest round are drained.
+// Returns how many members of the latest round are drained.
 int DrainedMembers(const JobRecord& record, const Membership& membership);
 
-// Whether the nodes that are here and not drained are enough for a round; with --on-loss wait for
-// one of as many nodes as the latest.
+// Returns whether the nodes that are here and neither suspect nor drained are enough for a round.
+// With --on-loss wait it needs as many nodes as the latest round.
 bool EnoughUndrained(const JobRecord& record, const Membership& membership, Instant t);
 
-// What becomes of a round that is prepared or runs.
+// What happens to a round that is prepared or runs.
 struct DrainVerdict {
   enum class Kind {
-    kNothing,  // No member is drained, or the round is nearly done: a part of it has succeeded.
+    kNothing,  // No member is drained, or the round is nearly done: a node has succeeded.
     kStop,     // The next round can be formed without the drained members.
-    kGoOn,     // It cannot.
+    kGoOn,     // The next round cannot be formed without them.
   };
   Kind kind = Kind::kNothing;
-  std::string reason;  // Who is drained and why, in one line; kGoOn: and what the job lacks.
+  // Which nodes are drained and why, in one line; kGoOn: also what the job lacks.
+  std::string reason;
 };
 
-// Pure; O(n), and as often as there are drained nodes.
+// Pure. O(n) times the number of drained nodes.
 DrainVerdict DecideDrain(const JobRecord& record, const Membership& membership, Instant t);
 
-// The nodes whose part in the job is over: drained, not needed, and without workers of a round.
-// Never the local one, which has the rendezvous. Pure; O(n), as above.
+// Returns the nodes whose part in the job is over: they are drained, not needed, and have no
+// workers of a round. The local node is never one of them, because it has the rendezvous. Pure.
+// O(n) times the number of drained nodes.
 std::vector<std::string> NodesToDismiss(const JobRecord& record, const Membership& membership,
                                         Instant t);
 
-// The drained nodes of a job: who is, by a person's word or its own, and what that means for the
-// round that runs.
+// The drained nodes of a job: which nodes are drained, by a person's request or by their own word,
+// and what that means for the running round.
 //
 // Belongs to the thread of its RoundTable.
 class Draining {
@@ -58,23 +61,23 @@ class Draining {
   Draining(DurableRecord& record, Membership& membership, NewsBoard& news)
       : record_(record), membership_(membership), news_(news) {}
 
-  // Does as a person asks. Returns what follows, in one line.
+  // Does what a person asks. Returns what follows, in one line.
   //
   // Errors:
   //   NotFound - there is no such node; the message names those there are.
   //   InvalidArgument - several nodes have that name; the message names them.
   //   FailedPrecondition - the job is over or has only this node, the node has the rendezvous, or
-  //       it is drained by its own word and was to be undrained.
+  //     the request is to undrain a node that is drained by its own word.
   absl::StatusOr<std::string> Take(const DrainRequest& request, Instant t);
 
-  // The node's own word, if it is a new one; it may take it back.
+  // Takes over what the node says of itself, if that is new. The node may take it back.
   void Note(const Seat& seat, const NodeUpdate& update);
 
-  // The agent is gone.
+  // Removes the entry of this agent.
   void Forget(const Seat& seat);
 
-  // Why the round is to end now; empty: it goes on. Tells all nodes of those that it keeps.
-  // Requires: a round is prepared or runs.
+  // Returns why the round must end now; empty if it goes on. Tells all nodes which drained members
+  // the round keeps. Requires: a round is prepared or runs.
   std::string Look(Instant t);
 
  private:
@@ -84,8 +87,8 @@ class Draining {
   DurableRecord& record_;
   Membership& membership_;
   NewsBoard& news_;
-  std::string told_;        // Whom the round keeps, as all nodes know.
-  std::string told_local_;  // What the local node said of itself, as all nodes know.
+  std::string told_;        // What all nodes were told of drained members that the round keeps.
+  std::string told_local_;  // What all nodes were told of the local node's own drain reason.
 };
 
 }  // namespace hlaunch

@@ -10,10 +10,10 @@
 
 namespace hlaunch {
 
-// The durable state of one job, and a number that grows with each of its decisions. It is read
-// through -> and *, and there is no other way to change it than these two.
+// The durable state of one job, and a number that grows with each decision. It is read through ->
+// and *, and changed only through Change and Note.
 //
-// Its `members` are empty: each is a part of its Seat in Membership.
+// Its `members` are empty: each member is a part of its Seat in Membership.
 //
 // Belongs to the thread of its RoundTable.
 class DurableRecord {
@@ -25,13 +25,14 @@ class DurableRecord {
   const JobRecord& operator*() const { return record_; }
   const JobRecord* operator->() const { return &record_; }
 
-  // The record, for a decision: it must be kept before any node is told what follows from it.
+  // Returns the record, to write a decision: it must be kept before any node is told what follows
+  // from the decision.
   JobRecord& Change() {
     ++version_;
     return record_;
   }
-  // The record, for what agents would tell again after a restart, or what time alone brings about:
-  // it is kept together with the next decision.
+  // Returns the record, to write what agents would tell again after a restart, or what only time
+  // causes: that is kept together with the next decision.
   JobRecord& Note() { return record_; }
 
   uint64_t version() const { return version_; }

@@ -24,7 +24,7 @@ bool IsAccused(const Cause& cause, const WorkerPlace& place) {
          (cause.accusation->host.empty() || cause.accusation->host == place.host);
 }
 
-// No text is longer than an honest agent makes it.
+// Cuts each text to the length to which an honest agent cuts it.
 void CutTexts(WorkerFailure& failure) {
   for (std::string* text :
        {&failure.message, &failure.traceback, &failure.evidence, &failure.log_file}) {
@@ -72,7 +72,7 @@ bool FailureJudge::Keep(WorkerFailure failure) {
     if (record_->state != JobState::kRunning || KindOf(failure) != FailureKind::kOriginal) {
       return false;
     }
-    failures.pop_back();  // The cause may be the last to be heard of.
+    failures.pop_back();  // The cause may be the last failure that is heard.
     judged_ = 0;
   }
   CutTexts(failure);
@@ -104,7 +104,7 @@ std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   return BlameWorker(cause);
 }
 
-// Asks all nodes for a sign of life: silence is an answer then.
+// Asks all nodes for a sign of life: from then on silence is an answer, too.
 void FailureJudge::BeginWait(Instant t) {
   asked_ = t;
   for (const Seat* seat : AtWork()) {
@@ -112,14 +112,15 @@ void FailureJudge::BeginWait(Instant t) {
   }
 }
 
-// Looks again soon: a node may answer, or its connection break, meanwhile.
+// Looks again soon, because meanwhile a node may answer, or its connection may break.
 std::optional<Instant> FailureJudge::WaitUntil(const LostNodeVerdict& nodes, Instant t) const {
   const Duration wait = std::max(nodes.wait, *asked_ + window_ - t);
   if (wait <= Duration::zero()) return std::nullopt;
   return t + std::min(wait, kLookAgain);
 }
 
-// The nodes of the round that run workers on other hosts, as far as is known.
+// Returns the nodes of the round, without the local one, that still run workers, as far as is
+// known.
 std::vector<const Seat*> FailureJudge::AtWork() const {
   std::vector<const Seat*> seats;
   for (const auto& [id, seat] : membership_.seats()) {
@@ -162,7 +163,7 @@ FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   return verdict;
 }
 
-// Where all workers waited in vain, each has left what it did.
+// If all workers waited in vain, each has left a record of what it did.
 std::optional<DifferentPlaces> FailureJudge::PlacesOfAll(const Cause& cause) const {
   if (cause.kind != FailureKind::kTimedOut || cause.accusation || !AllOver()) return std::nullopt;
   return ComparePlaces(record_->failures);
@@ -187,8 +188,8 @@ FailureEvent FailureJudge::WithPart(FailureEvent event, const Seat& seat) const 
   return event;
 }
 
-// Whom those that failed missed: the workers that the cause names, else those that exited with 0,
-// else all that did not fail, if they are few.
+// Returns the workers that the failed ones missed: those that the cause names, else those that
+// exited with 0, else all that did not fail, if they are few.
 std::vector<WorkerPlace> FailureJudge::Awaited(const Cause& cause) const {
   std::vector<WorkerPlace> named, exited;
   for (const auto& [id, seat] : membership_.seats()) {
@@ -219,7 +220,7 @@ std::vector<WorkerPlace> FailureJudge::NotFailedOn(const Seat& seat) const {
   return places;
 }
 
-// Whether every worker of the round has failed, or exited with 0: none can tell more.
+// Returns whether every worker of the round has failed, or exited with 0: then none can tell more.
 bool FailureJudge::AllOver() const {
   size_t over = failed_ranks_.size();
   for (const auto& [id, seat] : membership_.seats()) {
@@ -230,8 +231,8 @@ bool FailureJudge::AllOver() const {
   return over >= static_cast<size_t>(record_->world_size);
 }
 
-// The workers of the round that did not fail, if they are few and all others told. Those that have
-// given up are left out, if there are others.
+// Returns the workers of the round that did not fail, if they are few. Skips nodes that may not
+// have told all their failures. Workers that have given up are left out, if there are others.
 std::vector<WorkerPlace> FailureJudge::NotFailed() const {
   std::vector<WorkerPlace> found, gave_up;
   for (const auto& [id, seat] : membership_.seats()) {

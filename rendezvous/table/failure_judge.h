@@ -18,12 +18,12 @@
 
 namespace hlaunch {
 
-// Collects the failures of a round, and says what is to be decided once it is clear what came
-// first: a failure that looks like the consequence of another one, see FirstCause, waits for its
-// CauseWindow, for the one that explains it and for a sign of life of every node. Where one gives
-// none, see FindLostNode, that node is the cause. Where all workers waited in vain, the one that
-// did something else is, see ComparePlaces; else those are missed that neither failed nor have
-// given up, see HasGivenUp.
+// Collects the failures of a round, and says what must be decided once it is clear what came first.
+// A failure that looks like the consequence of another one, see FirstCause, waits for its
+// CauseWindow, for the failure that explains it, and for a sign of life of every node. If a node
+// gives none, see FindLostNode, that node is the cause. If all workers waited in vain, the worker
+// that did something else is the cause, see ComparePlaces; otherwise the verdict names as missed
+// the workers that neither failed nor have given up, see HasGivenUp.
 //
 // Belongs to the thread of its RoundTable.
 class FailureJudge {
@@ -33,31 +33,30 @@ class FailureJudge {
     std::string cause_reason;  // See Outcome.
   };
 
-  // Both must outlive it. Takes the failures in `record` for heard.
+  // Both must outlive it. The failures in `record` count as heard.
   FailureJudge(DurableRecord& record, Membership& membership);
 
   // A round begins: nothing has failed.
   void BeginRound();
-  // Takes what is new in `update` into the record; false if there is nothing to keep.
+  // Takes what is new in `update` into the record. Returns false if there is nothing to keep.
   bool Absorb(Seat& seat, const NodeUpdate& update);
-  // What has failed, if it is clear by now.
+  // Returns what has failed, if that is clear by now.
   std::optional<Verdict> Judge(Instant t);
 
-  // When Judge is due at the latest, while something waits for its cause.
+  // Returns when Judge is due at the latest, while a failure waits for its cause.
   std::optional<Instant> due() const { return due_; }
   void Stop() { due_.reset(); }
-  // The failures were heard of by a rendezvous before this one: they are judged as they are, at
-  // `t`.
+  // The failures were heard by an earlier rendezvous: they are judged at `t`, as they are.
   void Resume(Instant t);
 
-  // `event`, of the node of `seat`, with what is known of its part in the round that runs: its
-  // workers, and which failure it explains.
+  // Returns `event`, which is about the node of `seat`, with what is known of the node's part in
+  // the running round: its workers, and the failure that the event explains.
   FailureEvent WithPart(FailureEvent event, const Seat& seat) const;
 
  private:
   bool Keep(WorkerFailure failure);
   void BeginWait(Instant t);
-  // When to look again at what waits; nothing: it waits no longer.
+  // Returns when to look again at the failures that wait; nothing if they wait no longer.
   std::optional<Instant> WaitUntil(const LostNodeVerdict& nodes, Instant t) const;
   std::vector<const Seat*> AtWork() const;
   std::vector<SignOfLife> Signs(const std::vector<const Seat*>& seats, Instant t) const;
@@ -71,11 +70,11 @@ class FailureJudge {
 
   DurableRecord& record_;
   Membership& membership_;
-  size_t judged_ = 0;            // How many of the failures were looked at together.
-  std::set<Rank> failed_ranks_;  // All of them, also those that were too many to keep.
+  size_t judged_ = 0;            // How many failures the last judgement looked at.
+  std::set<Rank> failed_ranks_;  // All failed ranks, even if their failures were too many to keep.
   std::optional<Instant> due_;
-  std::optional<Instant> asked_;  // The first consequence was heard of, and the nodes were asked.
-  Duration window_{};             // The longest CauseWindow of what has waited since.
+  std::optional<Instant> asked_;  // When the first consequence was heard and the nodes were asked.
+  Duration window_{};             // The longest CauseWindow of the failures that have waited since.
   bool resumed_ = false;
 };
 

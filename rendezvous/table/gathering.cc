@@ -13,8 +13,10 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kSmallJob = 64;  // Up to here every change is looked at in full, at once.
-constexpr Duration kPause = std::chrono::seconds(1);  // Between looks in a larger job, at least
-constexpr Duration kPausePerNode = std::chrono::milliseconds(1);  // this times its nodes.
+// The least time between looks in a larger job: the longer of kPause and its nodes times
+// kPausePerNode.
+constexpr Duration kPause = std::chrono::seconds(1);
+constexpr Duration kPausePerNode = std::chrono::milliseconds(1);
 
 void TakeEarlier(std::optional<Instant>& next, const std::optional<Instant>& t) {
   if (t) next = next ? std::min(*next, *t) : *t;
@@ -38,7 +40,7 @@ void Gathering::Form(Instant t) {
   if (pause > Duration::zero()) begins_at_ = t + pause;
   last_call_ends_.reset();
   looked_ = t - Pause();
-  look_at_.reset();  // One that was owed to the round before.
+  look_at_.reset();  // It was meant for the previous round.
 }
 
 void Gathering::Start() {
@@ -63,7 +65,7 @@ Duration Gathering::Pause() const {
   return std::max<Duration>(kPause, kPausePerNode * membership_.seats().size());
 }
 
-// False in a large job that has looked just now: it owes itself the look and takes it later.
+// Returns false in a large job that has looked just now; the look is put off.
 bool Gathering::MayLook(bool at_once, Instant t) {
   if (!at_once && membership_.seats().size() > kSmallJob && t < looked_ + Pause()) {
     look_at_ = looked_ + Pause();
@@ -84,7 +86,7 @@ QuorumRule Gathering::Rule() const {
   return rule;
 }
 
-// The round that forms is to have as many nodes as the one before, for now.
+// Returns whether the round that forms must have as many nodes as the previous one, for now.
 bool Gathering::AwaitsReplacement(Instant t) const {
   return record_->policy.on_loss == OnLoss::kWait && join_deadline_ && t < *join_deadline_;
 }
@@ -94,7 +96,7 @@ std::vector<Candidate> Gathering::Candidates(std::vector<Seat*>* seats, Instant 
   const bool enough = record_->drained.empty() || EnoughUndrained(*record_, membership_, t);
   for (auto& [id, seat] : membership_.seats()) {
     if (seat.left) continue;
-    // A member that is drained goes on where the job cannot do without it.
+    // A drained member goes on if the job cannot do without it.
     const bool dispensable = enough || !InRound(*record_, seat);
     if (dispensable && FindDrained(*record_, seat.info) != nullptr) continue;
     Candidate candidate{id,
@@ -130,7 +132,8 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
                          (last_call_ends_ && t >= *last_call_ends_);
   if (!MayLook(may_start, t)) return std::nullopt;
   if (EnoughUndrained(*record_, membership_, t)) {
-    rule.previous_nodes -= DrainedMembers(*record_, membership_);  // Nobody waits for them.
+    // The round does not wait for drained members.
+    rule.previous_nodes -= DrainedMembers(*record_, membership_);
   }
   std::vector<Seat*> seats;
   const QuorumVerdict verdict = DecideQuorum(Candidates(&seats, t), rule, t);
@@ -166,7 +169,7 @@ std::vector<Candidate> Gathering::Waiting(Instant t) const {
   return waiting;
 }
 
-// Nobody waits any more.
+// No node waits any more.
 void Gathering::StopGrowing() {
   grow_at_.reset();
   look_at_.reset();
@@ -174,7 +177,7 @@ void Gathering::StopGrowing() {
   if (moment_.Forget()) membership_.TellAll();
 }
 
-// The round is to end for those that wait.
+// The round must end for the waiting nodes.
 void Gathering::Want(const GrowthVerdict& verdict, Instant t) {
   const bool news = moment_.Want(record_->policy.boundary_limit, t);
   grow_at_ = verdict.at;
@@ -182,7 +185,7 @@ void Gathering::Want(const GrowthVerdict& verdict, Instant t) {
   if (news && !moment_.Due(t)) membership_.TellAll();
 }
 
-// They are told when that is, if it is news.
+// Tells the waiting nodes when their round comes, if that is news.
 void Gathering::Announce(const GrowthVerdict& verdict) {
   if (moment_.Forget()) membership_.TellAll();
   const bool same = grow_at_ == verdict.at && growth_.reason == verdict.reason;
@@ -195,7 +198,7 @@ void Gathering::Announce(const GrowthVerdict& verdict) {
 }
 
 std::string Gathering::LookForGrowth(Instant t) {
-  // Until nodes have succeeded all members are here.
+  // Until a node has succeeded, all members are here.
   if (record_->succeeded > 0 || membership_.here() <= record_->round_nodes ||
       record_->round_nodes >= record_->policy.max_nodes ||
       record_->policy.on_join != OnJoin::kRestart) {

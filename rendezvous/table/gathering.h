@@ -18,19 +18,19 @@
 
 namespace hlaunch {
 
-// Looks at all nodes for the next round: while one forms, whether it may start; while one runs,
-// whether nodes that wait are to get a larger one. A look costs O(n). A job of more than 64 nodes
-// looks at most once a second, or 1 ms per node, unless this very message may have completed the
-// round.
+// Looks at all nodes for the next round. While a round forms, it finds out whether the round may
+// start; while a round runs, whether waiting nodes should get a larger one. A look costs O(n). A
+// job of more than 64 nodes looks at most once a second, or once in n milliseconds if that is
+// longer, unless the current message may have completed the round.
 //
 // Belongs to the thread of its RoundTable.
 class Gathering {
+  // The result of a look at a round that forms.
  public:
-  // What a look at a round that forms came to.
   struct Look {
     // Set if the round may start: its members in the order of their node ranks.
     std::optional<std::vector<Seat*>> order;
-    std::string reason;  // Else who is awaited, in one line.
+    std::string reason;  // Else what is awaited, in one line.
   };
 
   // Both must outlive it.
@@ -38,32 +38,34 @@ class Gathering {
 
   // The first node of the job joins: the join time-out begins.
   void FirstJoin(Instant t);
-  // A round forms after another one: the same, and the first look is at once, or after the pause
-  // of the restart that was decided.
+  // A round forms after another one: the join time-out begins, too, and the first look comes at
+  // once, or after the pause of the restart that was decided.
   void Form(Instant t);
   // The round starts.
   void Start();
-  // A running round is to be stopped, and so does not grow.
+  // A running round will be stopped, so it does not grow.
   void ForgetGrowth();
-  // What node rank 0 of the round that runs tells of its good moments.
+  // Takes the number of good moments that node rank 0 of the running round reported.
   void TakeBoundaries(int64_t boundaries) { moment_.Take(boundaries); }
-  // A preflight excluded this node: if it comes back it may fill a round, and stops none.
+  // This node was excluded: if it comes back, it may fill a round, but no running round stops for
+  // it.
   void MarkUnfit(const std::string& node_id);
 
-  // Looks, if it is time. Requires: a round forms.
+  // Looks, if it is time; else returns nothing. Requires: a round forms.
   std::optional<Look> LookForRound(Instant t);
-  // Looks, if it is time. Requires: a round runs. Returns why the round is to stop for those who
-  // wait, once it is due and the workers are at a good moment; empty: it goes on. Tells nodes when
-  // there is something new.
+  // Looks, if it is time. Returns why the round must stop for the waiting nodes, once that is due
+  // and the workers are at a good moment; empty if the round goes on. Tells nodes if there is news.
+  // Requires: a round runs.
   std::string LookForGrowth(Instant t);
 
-  // When the next look, or the end of the join time-out, is due.
+  // Returns when the next look, or the end of the join time-out, is due.
   std::optional<Instant> NextLookForRound() const;
   std::optional<Instant> NextLookForGrowth() const;
   std::optional<Instant> join_deadline() const { return join_deadline_; }
-  // The end of the pause before the round that forms; none: there is none, or it is over.
+  // Returns the end of the pause before the round that forms; unset if there is no pause, or if it
+  // is over.
   std::optional<Instant> begins_at() const { return begins_at_; }
-  // Who waits for the next round, and until when for what.
+  // Returns which nodes wait for the next round, until when and for what.
   GrowthView growth() const;
 
  private:
@@ -84,11 +86,11 @@ class Gathering {
   std::optional<Instant> begins_at_;
   std::optional<Instant> last_call_ends_;
   Instant looked_;
-  std::optional<Instant> look_at_;            // Set if a look is owed.
-  std::optional<Instant> grow_at_;            // When those who wait get their round.
-  GrowthVerdict growth_;                      // And who that is.
-  GoodMoment moment_;                         // When the round ends for them.
-  std::optional<Instant> grew_at_;            // When one last ended for that.
+  std::optional<Instant> look_at_;            // Set if a look was put off to this time.
+  std::optional<Instant> grow_at_;            // When the waiting nodes get their round.
+  GrowthVerdict growth_;                      // Which nodes these are.
+  GoodMoment moment_;                         // When the running round ends for them.
+  std::optional<Instant> grew_at_;            // When a round last ended for waiting nodes.
   int largest_ = 0;                           // Nodes in the largest round, as far as is known.
   std::set<std::string, std::less<>> unfit_;  // At most kMaxNodes.
 };

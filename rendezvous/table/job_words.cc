@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-// What a node outside the round is told.
+// Returns what a node outside the round is told.
 std::string StandingBy(const TableView& job, const Seat& seat) {
   const JobRecord& record = job.record;
   const std::string runs =
@@ -47,7 +47,7 @@ std::string PreflightReason(const TableView& job) {
                       NameSome(awaited));
 }
 
-// ", in 25 s: more may come", ", at the next good moment, within 300 s"; empty: at once.
+// " with the next round, in 25 s: more may come"; " with the next round" if that begins at once.
 std::string WhenItGrows(const GrowthView& growth, Instant t) {
   if (!growth.at) return growth.hold.empty() ? "" : absl::StrCat(", ", growth.hold);
   const int64_t seconds = std::max<int64_t>(0, WholeSeconds(*growth.at - t));
@@ -134,7 +134,7 @@ std::string StateOf(const TableView& job, const Seat& seat, Instant t) {
   return InRound(job.record, seat) ? absl::StrCat(state, ", drained") : "drained";
 }
 
-// At most kMaxNodesShown seats, those that are awaited first, then by rank and host.
+// Returns at most kMaxNodesShown seats: suspect ones first, then by rank and host.
 std::vector<const Seat*> SeatsToShow(const TableView& job, Instant t) {
   std::vector<std::pair<bool, const Seat*>> order;
   for (const auto& [id, seat] : job.membership.seats()) {

@@ -14,38 +14,38 @@
 #include "rendezvous/round/round.h"
 #include "rendezvous/table/membership.h"
 
-// Where a job stands, in words for people. Pure: made of the record, the seats and what the table
-// knows besides.
+// Describes the state of a job in words for people. Pure: depends only on the record, the seats and
+// what else the table knows.
 
 namespace hlaunch {
 
-// All that words and directives are made of. A view: it is used at once, and not kept.
+// All data that words and directives are made of. A view: use it at once, do not keep it.
 struct TableView {
   const JobRecord& record;
   const Membership& membership;
-  absl::string_view reason;    // kForming: who is awaited; kStopping: why the round stops.
-  GrowthView growth;           // kRunning: who joins with the next round.
-  absl::string_view notice;    // What the preflight of the round found worth a word.
+  absl::string_view reason;    // kForming: what is awaited; kStopping: why the round stops.
+  GrowthView growth;           // kRunning: which nodes join with the next round.
+  absl::string_view notice;    // What the preflight of the round found worth reporting.
   absl::string_view reporter;  // kOver: the id of the node that prints the whole report.
   const std::vector<News>& news;
-  std::optional<Instant> begins_at;  // kForming: after the pause before it.
+  std::optional<Instant> begins_at;  // kForming: the end of the pause before the round.
 };
 
 // "1 node", "2 nodes"
 std::string Nodes(int n);
 
-// The job is over, and every node that is still here has said so.
+// Returns whether the job is over and every node that is still here has said so.
 bool AllFinished(const JobRecord& record, const Membership& membership);
-// Hosts of the nodes that have not finished.
+// Returns the hosts of the nodes that have not finished.
 std::vector<std::string> Unfinished(const Membership& membership);
 
-// What a node that is to wait is told: why it waits, in one line.
+// Returns what a waiting node is told: why it waits, in one line.
 std::string WaitReason(const TableView& job, const Seat& seat);
 
-// Why the job stands where it stands, in one line. `t` is an instant on the table's clock.
+// Returns why the job is in its state, in one line. `t` is an instant on the table's clock.
 std::string Explain(const TableView& job, Instant t);
 
-// The same with the nodes: those that are awaited first, then by rank. O(n log n).
+// Returns the same with the nodes: suspect ones first, then by rank. O(n log n).
 JobStatus StatusOf(const TableView& job, Instant t);
 
 }  // namespace hlaunch

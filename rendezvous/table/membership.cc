@@ -12,17 +12,18 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kRemembered = 1024;  // Incarnations that were given up, or two for each node.
-// For a live holder of a seat to answer; and how long its answer holds.
+// At least this many given-up incarnations are remembered; in a large job, two for each node.
+constexpr size_t kRemembered = 1024;
+// The time for a live holder of a seat to answer, and how long its answer holds.
 constexpr Duration kAsk = std::chrono::seconds(1);
 constexpr Duration kAskAgain = std::chrono::seconds(10);
 
-// Two nodes want the same explicit rank.
+// Returns whether two nodes want the same explicit rank.
 bool SameRank(const NodeInfo& a, const NodeInfo& b) {
   return a.node_rank && a.node_rank == b.node_rank;
 }
 
-// What `claimant` wants of `holder`, as the start of a sentence.
+// Returns what `claimant` wants from `holder`, as the start of a sentence.
 std::string ClaimText(const NodeInfo& holder, const NodeInfo& claimant) {
   return absl::StrCat(SameRank(holder, claimant) ? absl::StrCat("node rank ", *claimant.node_rank)
                                                  : "the place of this node",
@@ -197,8 +198,9 @@ std::optional<Instant> Membership::NextLoss() const {
 
 absl::Status Membership::Claim(Seat& holder, const NodeInfo& claimant, Instant t) {
   if (!holder.left && !Suspect(holder, t)) HLAUNCH_RETURN_IF_ERROR(AskHolder(holder, claimant, t));
-  // Of two on one host the later one lives; the other's word may be that of a dead process, which
-  // was long on its way. If it lives, it comes again until this is settled.
+  // Of two agents on one host, the one that started later lives. The message of the other may come
+  // from a dead process and have been long on its way. If the other one lives, it tries again until
+  // this is settled.
   if (SameHost(holder.info, claimant) && !holder.left &&
       claimant.started_ms < holder.info.started_ms) {
     return absl::UnavailableError(

@@ -17,22 +17,22 @@
 
 namespace hlaunch {
 
-// A node's entry in the job. What is durable of it is its MemberRecord; all else the node tells
-// again when it comes back.
+// A node's entry in the job. Its MemberRecord is durable; the node tells all the rest again when it
+// comes back.
 struct Seat : MemberRecord {
   bool local = false;
-  bool attached = false;     // Its stream is there.
+  bool attached = false;     // It has a stream.
   bool left = false;         // It said kLeft, and is here only to be told kFinish.
   bool finished = false;     // It said kFinished.
   bool changed = false;      // It is in the list of TakeChanged.
-  Incarnation claimant = 0;  // The last that wanted this seat,
-  Instant asked;             // and when the holder was asked for a sign of life because of it.
+  Incarnation claimant = 0;  // The last incarnation that wanted this seat.
+  Instant asked;             // When the holder was asked for a sign of life because of that.
   Instant heard;
-  std::optional<Instant> broke;        // When its stream did, while none is there.
-  Instant since;                       // It joined.
+  std::optional<Instant> broke;        // When its stream broke, while it has none.
+  Instant since;                       // When it joined.
   std::list<Seat*>::iterator silence;  // Its place in the order of silence, unless local.
 
-  NodePhase phase = NodePhase::kReady;  // In round `seen`, the last it spoke of.
+  NodePhase phase = NodePhase::kReady;  // Its phase in round `seen`, the last round it spoke of.
   Round seen = 0;
   uint16_t store_port = 0;
   uint16_t coordinator_port = 0;
@@ -43,15 +43,15 @@ struct Seat : MemberRecord {
   // In round `told`:
   size_t failures_seen = 0;
   std::vector<int> exited;    // Local ranks that exited with 0, as far as is known.
-  std::vector<int> given_up;  // Those that live and say that they waited in vain.
+  std::vector<int> given_up;  // Local ranks that live and have given up, see HasGivenUp.
   bool prepared = false;      // It answered the preflight.
-  std::string unfit;          // Why it cannot run the round; empty: it can.
+  std::string unfit;          // Why it cannot run the round; empty if it can.
   NodeHealth health;
-  Round suspected = 0;         // The last round that was measured once more because of it.
+  Round suspected = 0;         // The last round whose nodes were measured once more because of it.
   std::vector<int> unreached;  // Node ranks that it does not reach.
 };
 
-// The node is a member of the latest round.
+// Returns whether the node is a member of the latest round.
 inline bool InRound(const JobRecord& record, const Seat& seat) {
   return record.round > 0 && seat.told == record.round;
 }
@@ -59,18 +59,19 @@ inline bool InRound(const JobRecord& record, const Seat& seat) {
 // "node0 (pid 100)"
 std::string NodeName(const NodeInfo& info);
 
-// "job b"; "the job" for the id that all jobs have to which nobody gave one.
+// "job b"; "the job" for the id "none" of the jobs to which no person gave an id.
 std::string JobName(absl::string_view job_id);
 
-// Two agents of one host: of these, the keeper of the older leaves nothing behind.
+// Returns whether two agents are on one host. Then the keeper of the older one leaves no process
+// behind.
 inline bool SameHost(const NodeInfo& a, const NodeInfo& b) {
   return a.host == b.host && a.address == b.address;
 }
 
 int64_t WholeSeconds(Duration duration);
 
-// Who is here: the seats of one job, how long each node has been silent, who wants the seat of
-// another, and who was given up. It decides nothing about rounds.
+// The nodes that are here: the seats of one job, how long each node has been silent, which node
+// wants the seat of another, and which were given up. It decides nothing about rounds.
 //
 // A message costs O(log n). `t` is an instant on the table's clock, which leaves out its pauses.
 //
@@ -86,7 +87,7 @@ class Membership {
     absl::Status status;
   };
 
-  // `record` must outlive it. Those that `record` has given up are refused from the start.
+  // `record` must outlive it. Incarnations that `record` has given up are refused from the start.
   explicit Membership(DurableRecord& record);
   Membership(const Membership&) = delete;  // Its seats point to each other.
   Membership& operator=(const Membership&) = delete;
@@ -98,59 +99,63 @@ class Membership {
 
   const Seats& seats() const { return seats_; }
   Seats& seats() { return seats_; }
-  // Nothing if the node has no seat, or another incarnation has it.
+  // Returns null if the node has no seat, or another incarnation has it.
   Seat* Find(absl::string_view node_id, Incarnation incarnation);
   const Seat* Find(absl::string_view node_id) const;
-  // Whoever has the node id or the explicit node rank that `info` names; nothing: nobody.
+  // Returns the seat with the node id or the explicit node rank that `info` names; null if there is
+  // none.
   Seat* HolderOf(const NodeInfo& info);
-  // The members of the latest round that are here, in the order of their node ranks.
+  // Returns the members of the latest round that are here, in the order of their node ranks.
   std::vector<Seat*> RoundMembers();
-  // What is durable of the seats.
+  // Returns the durable part of the seats: nodes that were told a round and have neither left nor
+  // finished.
   std::vector<MemberRecord> Durable() const;
 
   void SetAttached(Seat& seat, bool attached);
   void SetLeft(Seat& seat);
   void SetFinished(Seat& seat);
-  int here() const { return here_; }          // Nodes that have not left; of these,
-  int attached() const { return attached_; }  // those with a stream,
-  int finished() const { return finished_; }  // and those that said kFinished.
+  int here() const { return here_; }          // Nodes that have not left.
+  int attached() const { return attached_; }  // Those of them with a stream.
+  int finished() const { return finished_; }  // Those of them that said kFinished.
 
   // The node's stream is gone.
   void Detach(Seat& seat, Instant t);
-  // The node is to give a sign of life, if it has a stream.
+  // Asks the node for a sign of life, if it has a stream.
   void Ask(const Seat& seat);
 
-  // A sign of life.
+  // The node gave a sign of life.
   void Touch(Seat& seat, Instant t);
-  // Silent for the lease, or without a stream. The local node never is.
+  // Returns whether the node is suspect: silent for the lease, or without a stream. The local node
+  // never is.
   bool Suspect(const Seat& seat, Instant t) const;
-  // The seats that have been silent for `time`. O(1) for each.
+  // Returns the seats that have been silent for `time`. O(1) for each.
   std::vector<const Seat*> SilentFor(Duration time, Instant t) const;
-  // The seat that has been silent for longest, if that is too long: the node is lost.
+  // Returns the seat that has been silent longest, if that is so long that the node is lost; else
+  // null.
   Seat* FindLost(Instant t);
-  // When the next node, or ghost, has been silent for too long.
+  // Returns when the next node or ghost has been silent for too long.
   std::optional<Instant> NextLoss() const;
 
-  // Whether `claimant` may have the seat of `holder`. A holder that seems to live is asked for a
-  // sign of life first: its silence then is an answer long before the lease is over.
+  // Checks whether `claimant` may have the seat of `holder`. A holder that seems to live is first
+  // asked for a sign of life: if it stays silent, that is an answer long before the lease is over.
   //
   // Errors:
   //   AlreadyExists - the holder lives.
-  //   Unavailable - it is being asked, or is the one of two on its host that started later.
+  //   Unavailable - the holder is being asked, or started later than the claimant on the same host.
   absl::Status Claim(Seat& holder, const NodeInfo& claimant, Instant t);
 
   // Ghosts: nodes without a seat whose workers may live.
   void AddGhost(const Seat& seat);
-  bool EraseGhost(absl::string_view node_id, Incarnation incarnation);  // False: there is none.
+  bool EraseGhost(absl::string_view node_id, Incarnation incarnation);  // False if there is none.
   void ForgetGhosts(Instant t);  // Those that must have stopped their workers by now.
 
-  // Why this incarnation is refused; nothing: it is not.
+  // Returns why this incarnation is refused; null if it is not.
   const std::string* WhyGivenUp(Incarnation incarnation) const;
 
-  // The node, or each that has not finished, is to hear its directive (again).
+  // Makes the node, or each node that has not finished, hear its directive (again).
   void Tell(Seat& seat);
   void TellAll();
-  // What came up since the last call of each.
+  // Each of these returns what came up since its last call.
   std::vector<std::string> TakeChanged();  // Node ids, by Tell.
   std::vector<Ended> TakeEnded();
   std::vector<std::string> TakeAsked();  // Node ids, by Ask and by Claim.
@@ -164,11 +169,11 @@ class Membership {
   DurableRecord& record_;
   Seats seats_;
   std::map<int, Seat*> by_rank_;  // Explicit node ranks.
-  std::list<Seat*> by_silence_;   // Of remote nodes, the longest silent one first.
+  std::list<Seat*> by_silence_;   // Remote nodes, the longest silent one first.
   int here_ = 0;
   int attached_ = 0;
   int finished_ = 0;
-  std::map<Incarnation, std::string> given_up_;  // Why, of each that the record names.
+  std::map<Incarnation, std::string> given_up_;  // The reason, for each incarnation in the record.
 
   std::vector<std::string> changed_;
   std::vector<Ended> ended_;

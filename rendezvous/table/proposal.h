@@ -12,8 +12,8 @@
 
 namespace hlaunch {
 
-// A round that is proposed: who has answered its preflight, by when all must have, and whether it
-// is the second measurement of the same nodes.
+// A proposed round: which nodes have answered its preflight, by when all must answer, and whether
+// this is the second measurement of the same nodes.
 //
 // Belongs to the thread of its RoundTable.
 class Proposal {
@@ -23,17 +23,17 @@ class Proposal {
 
   // A round is proposed.
   void Begin(Instant t);
-  // The rendezvous was restarted meanwhile: its nodes have to come back first.
+  // The rendezvous was restarted meanwhile: the nodes have to come back first.
   void Resume(Instant t);
-  // The member says kPrepared. Its first word in a round counts.
+  // The member says kPrepared. Only its first answer in a round counts.
   void Answer(Seat& seat, const NodeUpdate& update);
 
-  // All members have answered, or the time for it is over.
+  // Returns whether all members have answered, or their time is over.
   bool Due(Instant t) const { return answers_ >= record_->round_nodes || t >= ends_; }
-  // What follows. `nodes` are the round's members in rank order. Requires: it is due.
+  // Decides what follows. `nodes` are the round's members in rank order. Requires: it is due.
   PreflightVerdict Judge(const std::vector<Seat*>& nodes, Instant t) const;
-  // The nodes at fault are suspected: the next round measures all of them once more, and none after
-  // that. One measurement may have had bad luck: no node is excluded for it.
+  // Marks the nodes at fault as suspected. The next round measures all nodes once more; there is no
+  // third measurement. One measurement may have had bad luck, so no node is excluded for it.
   void MeasureAgain(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes);
 
   Instant ends() const { return ends_; }
@@ -43,7 +43,7 @@ class Proposal {
   const Membership& membership_;
   int answers_ = 0;
   Instant ends_;
-  Round suspicious_ = 0;  // The last round that was proposed, and not begun, for that.
+  Round suspicious_ = 0;  // The last round that did not run because of suspected nodes.
 };
 
 }  // namespace hlaunch

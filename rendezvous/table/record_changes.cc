@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// The last kMaxHistory of them are kept.
+// Appends `one`, and keeps the last kMaxHistory entries.
 template <typename T>
 void AppendToHistory(std::vector<T>& history, T one) {
   if (history.size() == kMaxHistory) history.erase(history.begin());
@@ -78,7 +78,7 @@ void TakeStep(JobRecord& record, int64_t step) {
 void CountStuck(JobRecord& record) {
   Progress& progress = record.progress;
   if (std::exchange(progress.judged_restarts, record.restarts) == record.restarts) return;
-  if (!progress.best_step) return;  // Nobody tells steps.
+  if (!progress.best_step) return;  // No worker reports steps.
   const bool further = !progress.judged_step || *progress.best_step > *progress.judged_step;
   progress.stuck_restarts = further ? 0 : progress.stuck_restarts + 1;
   progress.judged_step = progress.best_step;

@@ -13,39 +13,39 @@
 #include "rendezvous/round/preflight.h"
 #include "rendezvous/table/membership.h"
 
-// What each decision writes into the record of its job. Pure functions of the record.
+// Write each decision into the record of its job. Pure functions of the record.
 
 namespace hlaunch {
 
-// The next round begins with the nodes of `order`, whose seats are told of it: proposed where
-// there is something to check, else running. Leaves the failures of the round before alone.
+// Begins the next round with the nodes of `order`, and updates their seats. The round is proposed
+// if there is something to check, else it runs. Does not change the failures of the previous round.
 void BeginRound(JobRecord& record, const std::vector<Seat*>& order, std::string comm_secret);
 
-// The round stops, for this cause; nothing is charged.
+// Stops the round for this cause; nothing is charged.
 void SetStopping(JobRecord& record, std::string cause);
 
 // A restart follows the failure, charged or not, as `verdict` says.
 void TakeRestart(JobRecord& record, const FailureEvent& event, const JobVerdict& verdict,
                  Instant now);
 
-// A worker of the last round told this step.
+// A worker of the last round reported this step.
 void TakeStep(JobRecord& record, int64_t step);
 
-// The last round has stopped. If that was for a restart, the restart before it brought the job
-// further or did not: it did if a worker came to a higher step than any before it.
+// The last round has stopped. If it stopped for a restart, finds out whether the previous restart
+// brought the job further: it did if a worker reached a higher step than any before.
 void CountStuck(JobRecord& record);
 
-// Why no further restart follows, though some are left: so many brought the job no further. Empty:
-// one may follow. Requires: CountStuck.
+// Returns why no further restart follows, although some are left: too many in a row brought the job
+// no further. Empty if one may follow. Requires: CountStuck was called.
 std::string WhyStuck(const JobRecord& record);
 
-// The last restart that was taken does not begin. Requires: one was.
+// Takes back the last restart, which does not begin. Requires: one was taken.
 void TakeBackRestart(JobRecord& record);
 
-// The preflight excluded the nodes of `verdict`.
+// The nodes of `verdict` were excluded.
 void CountExcluded(JobRecord& record, const PreflightVerdict& verdict);
 
-// The job is over like this.
+// Ends the job with this outcome.
 void SetOutcome(JobRecord& record, Outcome outcome);
 
 }  // namespace hlaunch

@@ -22,13 +22,14 @@ Outcome FailedWith(int exit_code, std::string reason) {
   return outcome;
 }
 
-// Whether all that this node ever said is that it cannot start.
+// Returns whether the only thing that this node ever said is that it cannot start.
 bool CouldNotStart(const Seat& seat) {
   const bool was_ready = seat.told > 0 || seat.store_port != 0;
   return !was_ready && seat.left_exit_code != 0 && !IsSignalExit(seat.left_exit_code);
 }
 
-// Whether it cannot by what is on its command line or disk: it will not do better another time.
+// Returns whether the reason is on the node's command line or disk: it would fail another time,
+// too.
 bool ForGood(int exit_code) {
   return exit_code == kExitUsage || exit_code == kExitNotExecutable || exit_code == kExitNotFound;
 }
@@ -58,7 +59,7 @@ RoundMachine::RoundMachine(DurableRecord& record, Membership& membership, NewsBo
 void RoundMachine::Resume(Instant t) {
   for (auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat)) continue;
-    for (const WorkerFailure& failure : record_->failures) {  // It will tell them once more.
+    for (const WorkerFailure& failure : record_->failures) {  // The node will tell them once more.
       const Rank local = failure.rank - seat.first_rank;
       if (0 <= local && local < seat.info.nproc) ++seat.failures_seen;
     }
@@ -129,7 +130,7 @@ void RoundMachine::Leave(Seat& seat, const NodeUpdate& update, Instant t) {
   seat.left_exit_code = update.left_exit_code;
   seat.left_reason = update.left_reason.substr(0, kMaxTextBytes);
   if (CouldNotStart(seat)) NoteUnable(seat);
-  if (seat.told > 0) record_.Change();  // It has no part in the record any more.
+  if (seat.told > 0) record_.Change();  // The node leaves the record.
   Depart(seat,
          NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason, seat.left_exit_code),
          t);
@@ -145,7 +146,7 @@ void RoundMachine::NoteUnable(const Seat& seat) {
   if (seat.local) return Finish(FailedWith(seat.left_exit_code, text));
   news_.Say(text);
   membership_.TellAll();
-  // Without a rank it may be a surplus one beside the node that is awaited.
+  // A node without a rank may be a surplus one, on the host of the node that is awaited.
   const auto neighbour = [&](const auto& entry) {
     return &entry.second != &seat && !entry.second.left && SameHost(entry.second.info, seat.info);
   };
@@ -160,7 +161,8 @@ void RoundMachine::EndIfHopeless() {
   const JobPolicy& policy = record_->policy;
   const bool fixed = policy.min_nodes == policy.max_nodes;
   if (unable_.empty() || !fixed || record_->round > 0 || membership_.here() == 0) return;
-  std::erase_if(unable_, [this](const auto& entry) {  // It was started again, and can now.
+  // Forgets nodes that were started again and can start now.
+  std::erase_if(unable_, [this](const auto& entry) {
     const Seat* seat = membership_.Find(entry.first);
     return seat != nullptr && !seat->left;
   });
@@ -174,7 +176,7 @@ void RoundMachine::MarkStopped(Seat& seat) {
   if (record_->state == JobState::kStopping) membership_.Tell(seat);
 }
 
-// What it means for the job that this node is lost or has left.
+// Does what follows for the job if this node is lost or has left.
 void RoundMachine::Depart(Seat& seat, const FailureEvent& event, Instant t) {
   const JobState state = record_->state;
   const bool left = event.kind == FailureEvent::Kind::kNodeLeft;
@@ -225,7 +227,7 @@ PartitionRule RoundMachine::RuleOfPartition(Instant t) const {
   return rule;
 }
 
-// Nodes reach the rendezvous and not each other, or do so again.
+// Nodes reach the rendezvous but not each other, or reach each other again.
 void RoundMachine::JudgePartition(Instant t) {
   if (!partition_.Due(t)) return;
   const auto verdict = partition_.Judge(WaysWords(t), RuleOfPartition(t), t);
@@ -260,7 +262,7 @@ void RoundMachine::CutOff(const PartitionVerdict& verdict, Instant t) {
   Decide(failures_.WithPart(lost, *first), "", t);
 }
 
-// The workers of those that were cut off have stopped.
+// Called when the workers of the nodes that were cut off have stopped.
 void RoundMachine::ExcludeCutOff(Instant t) {
   const PartitionWatch::CutOff cut_off = partition_.TakeCutOff();
   if (cut_off.node_ids.empty()) return;
@@ -298,7 +300,7 @@ void RoundMachine::Restart(const FailureEvent& event, const JobVerdict& verdict,
       absl::StrCat(what, "; ", DescribePause(record_->policy, record_->restart_log, verdict.pause));
 }
 
-// A worker that could not reach another one, or waited in vain, may have failed of what the
+// A worker that could not reach another one, or waited in vain, may have failed because of what the
 // preflight warned of.
 void RoundMachine::RecallNotice() {
   if (notice_.empty() || record_->failures.empty()) return;
@@ -325,7 +327,7 @@ void RoundMachine::Finish(Outcome outcome) {
   membership_.TellAll();
 }
 
-// The local node, whose terminal is likely the person's; else the first that is here.
+// Chooses the local node, whose terminal is likely the user's; else the first node that is here.
 void RoundMachine::ChooseReporter() {
   const Seat* chosen = nullptr;
   const auto worth = [](const Seat& seat) {
@@ -368,7 +370,7 @@ void RoundMachine::Settle(Instant t) {
 void RoundMachine::CheckJoinTimeout(Instant t) {
   const std::optional<Instant> deadline = gathering_.join_deadline();
   if (record_->state != JobState::kForming || !deadline || t < *deadline) return;
-  if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // For the latest reason.
+  if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // To get the latest reason.
   if (record_->state != JobState::kForming) return;
   Finish(FailedWith(
       kExitJoinTimeout,
@@ -398,7 +400,7 @@ std::optional<Instant> RoundMachine::NextDeadline() const {
   return std::nullopt;
 }
 
-// Ends a round of which a member is not to be used any more; nothing is charged.
+// Ends a round if one of its members must not be used any more; nothing is charged.
 void RoundMachine::LookForDrained(Instant t) {
   const JobState state = record_->state;
   const bool runs = state == JobState::kRunning || state == JobState::kPreflight;
@@ -407,19 +409,20 @@ void RoundMachine::LookForDrained(Instant t) {
   if (!reason.empty()) StopRound(reason);
 }
 
-// Their agents end as those of nodes that have left, with 0: this is no failure of the job.
+// The agents of these nodes end like those of nodes that have left, but with 0: this is no failure
+// of the job.
 void RoundMachine::DismissDrained(Instant t) {
   for (const std::string& id : NodesToDismiss(*record_, membership_, t)) {
     Seat& seat = membership_.seats().find(id)->second;
     seat.left_exit_code = kExitOk;
     seat.left_reason = absl::StrCat("it is drained: ", FindDrained(*record_, seat.info)->reason);
-    if (seat.told > 0) record_.Change();  // It has no part in the record any more.
+    if (seat.told > 0) record_.Change();  // The node leaves the record.
     membership_.SetLeft(seat);
     membership_.Tell(seat);
   }
 }
 
-// Starts a round if it may, else tells all who is awaited if that has changed.
+// Starts a round if it may; else tells all nodes what is awaited, if that has changed.
 void RoundMachine::LookForRound(Instant t) {
   std::optional<Gathering::Look> look = gathering_.LookForRound(t);
   if (!look) return;
@@ -431,7 +434,7 @@ void RoundMachine::LookForRound(Instant t) {
 
 void RoundMachine::Start(const std::vector<Seat*>& order, Instant t) {
   BeginRound(record_.Change(), order, make_secret_ ? make_secret_() : "");
-  record_.Note().restart_log.ran_since = t;  // Until it is known better, if it is checked first.
+  record_.Note().restart_log.ran_since = t;  // If the round is checked first, Run sets it again.
   time_line_.RoundBegins(*record_);
   gathering_.Start();
   proposal_.Begin(t);

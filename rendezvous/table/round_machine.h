@@ -29,8 +29,8 @@
 namespace hlaunch {
 
 // The rounds of one job: each begins, is checked, runs, stops and is followed by the next, until
-// the job is over. RoundTable draws the states. It takes over what nodes say, and after every
-// message Settle does what has become possible.
+// the job is over. The comment of RoundTable draws the states. A RoundMachine takes over what nodes
+// say; after every message, Settle does what has become possible.
 //
 // Belongs to the thread of its RoundTable.
 class RoundMachine {
@@ -39,29 +39,28 @@ class RoundMachine {
   RoundMachine(DurableRecord& record, Membership& membership, NewsBoard& news,
                std::function<std::string()> make_secret);
 
-  // Goes on after a restart of the rendezvous: the record and the seats are restored, and of the
-  // nodes nothing is known yet.
+  // Goes on after a restart of the rendezvous: the record and the seats are restored, but nothing
+  // is known of the nodes yet.
   void Resume(Instant t);
   // A node is about to join.
   void BeforeJoin(Instant t);
-  // Takes the failures that are new in `update`. A later update may have overtaken the one that
-  // told them first.
+  // Takes the failures that are new in `update`, even if a later update has overtaken it.
   void AbsorbFailures(Seat& seat, const NodeUpdate& update, Instant t);
-  // The node has got to where `update` says.
+  // The node has reached the round and phase of `update`.
   void Enter(Seat& seat, const NodeUpdate& update, Instant t);
-  // The node loses its seat for what `event` says, and hears `status`.
+  // Removes the node's seat because of `event`; the node hears `status`.
   void Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t);
-  // The job is over like this; nothing if it was before.
+  // Ends the job with `outcome`; does nothing if the job is over already.
   void Finish(Outcome outcome);
-  // The nodes that are not to be used any more.
+  // The drained nodes.
   Draining& draining() { return draining_; }
   // Does all that is due or has become possible.
   void Settle(Instant t);
   // Ends a job that waits for nodes beyond its join time-out.
   void CheckJoinTimeout(Instant t);
-  // Tells all nodes of those that have fallen silent, or are heard again.
+  // Tells all nodes which nodes have fallen silent, or are heard again.
   void LookForSilence(Instant t);
-  // When Settle or CheckJoinTimeout is due.
+  // Returns when Settle or CheckJoinTimeout is due.
   std::optional<Instant> NextDeadline() const;
 
   TableView View() const;
@@ -105,9 +104,9 @@ class RoundMachine {
   PartitionWatch partition_;
   Draining draining_;
   TimeLine time_line_;
-  std::string reason_;                     // kForming: who is awaited; kStopping: the cause.
-  std::map<std::string, Outcome> unable_;  // By node id: nodes that could not start, and why.
-  std::string notice_;                     // What the preflight of the round found worth a word.
+  std::string reason_;                     // kForming: what is awaited; kStopping: the cause.
+  std::map<std::string, Outcome> unable_;  // Nodes that could not start, and why; by node id.
+  std::string notice_;                     // What the preflight of the round found worth reporting.
   std::string reporter_;  // kOver: the id of the node that prints the whole report.
 };
 

@@ -17,7 +17,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kNap = std::chrono::seconds(1);  // Between ticks: what makes a pause visible.
+// The longest time between ticks: it makes a pause visible.
+constexpr Duration kNap = std::chrono::seconds(1);
 constexpr Duration kInstant = std::chrono::nanoseconds(1);
 constexpr Duration kSlack = std::chrono::seconds(2);  // A tick later than this was a pause.
 
@@ -28,7 +29,8 @@ JobRecord NewRecord(const JobRules& rules) {
   return record;
 }
 
-// `record` without its members, which become seats; what is not kept in it counts from now.
+// Returns `record` without its members, which become seats; times that are not stored in it count
+// from now.
 JobRecord RestoredRecord(const JobRules& rules, JobRecord record, Instant now) {
   record.job_id = rules.job_id;
   record.policy = rules.policy;
@@ -39,7 +41,7 @@ JobRecord RestoredRecord(const JobRules& rules, JobRecord record, Instant now) {
   return record;
 }
 
-// Whether a node was refused for what it is, which is perhaps the one that is awaited.
+// Returns whether a node was refused for what it is. It may be the node that is awaited.
 bool IsMisfit(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) ||
          absl::IsInvalidArgument(status);
@@ -75,8 +77,9 @@ JobRecord RoundTable::Record() const {
 Instant RoundTable::Observe(Instant now) {
   const std::optional<Instant> due = NextDeadline();
   if (due && now > *due + kSlack) {
-    // One that is called but not told the time stands where it was at the last call, so that it
-    // never goes back; all but an instant, so that a word after a question is later than that.
+    // A table that gets calls but no Tick stays at the time of its last call, so that its time
+    // never goes back; except for an instant, so that a message after a question is later than the
+    // question.
     paused_ +=
         last_now_ > *due ? std::max(Duration::zero(), now - last_now_ - kInstant) : now - *due;
   }
@@ -141,7 +144,7 @@ absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, b
   if (const std::string* why = membership_.WhyGivenUp(info.incarnation)) {
     return absl::AbortedError(*why);
   }
-  // One that was dismissed before the rendezvous was started again is to hear so.
+  // A node that was dismissed before the rendezvous was restarted must hear so.
   const bool idle = update.phase == NodePhase::kReady || update.phase == NodePhase::kFinished;
   const bool dismissed =
       idle && record_->state != JobState::kOver && FindDrained(*record_, info) != nullptr;
@@ -153,16 +156,17 @@ absl::Status RoundTable::Admit(const NodeInfo& info, const NodeUpdate& update, b
   if (seat == nullptr) {
     HLAUNCH_RETURN_IF_ERROR(fits());
     HLAUNCH_RETURN_IF_ERROR(Vacate(info, t));
-    HLAUNCH_RETURN_IF_ERROR(fits());  // The one it replaced may have been the end.
+    HLAUNCH_RETURN_IF_ERROR(fits());  // Losing the node it replaces may have ended the job.
     machine_.BeforeJoin(t);
     seat = &membership_.Insert({info}, local, t);
   } else {
     HLAUNCH_RETURN_IF_ERROR(CheckPossible(*record_, *seat, update));
     membership_.SetAttached(*seat, true);
-    // Another rendezvous may have known it as a node of its own host.
+    // Another rendezvous may have known this node as one on its own host.
     if (IsLoopback(seat->info.address)) seat->info.address = info.address;
-    seat->info.seen_address = info.seen_address;        // No record keeps these,
-    seat->info.other_addresses = info.other_addresses;  // and a host may have got new ones.
+    // No record keeps the following, and a host may have got new addresses.
+    seat->info.seen_address = info.seen_address;
+    seat->info.other_addresses = info.other_addresses;
     membership_.Touch(*seat, t);
   }
   Apply(*seat, update, t);
@@ -197,7 +201,7 @@ void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
   machine_.AbsorbFailures(seat, update, t);
   const auto is = std::pair(update.round, PhaseOrder(update.phase));
   const auto was = std::pair(seat.seen, PhaseOrder(seat.phase));
-  const bool last_word = seat.left || seat.finished;  // Only kFinished follows.
+  const bool last_word = seat.left || seat.finished;  // Only kFinished may follow.
   if (last_word ? is.second <= was.second : is < was) return;
   if (is == was && update.phase != seat.phase) return;
   machine_.Enter(seat, update, t);

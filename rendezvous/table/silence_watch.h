@@ -12,13 +12,13 @@
 
 namespace hlaunch {
 
-// Knows which nodes people were told to be silent, and tells them when that changes.
+// Knows which nodes people were told to be silent, and tells people when that changes.
 //
 // Belongs to the thread of its RoundTable.
 class SilenceWatch {
+  // Returns what has changed since the last look, one line each: nodes that have been silent for
+  // the lease of `policy`, and nodes that are heard again. O(log n) for each silent node.
  public:
-  // What has changed since the last look, one line each: nodes that have been silent for the lease
-  // of `policy`, and those that are heard again. O(log n) for each node that is silent.
   std::vector<std::string> Look(const Membership& membership, const JobPolicy& policy, Instant t);
 
  private:
@@ -27,7 +27,7 @@ class SilenceWatch {
     Incarnation incarnation = 0;
     Instant since;
   };
-  std::map<std::string, Silent> silent_;  // By node id: those that people were told of.
+  std::map<std::string, Silent> silent_;  // Nodes that people were told of, by node id.
 };
 
 }  // namespace hlaunch
