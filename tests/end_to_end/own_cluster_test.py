@@ -230,7 +230,8 @@ class Strangers(ClusterTest):
                 self.assertNotIn("GOT", tried.out, f"{words}: {tried}")
                 self.assertNotIn(lab.TOKEN, words)
             tried = node.run(*self.cluster.login("bob"), "sh", "-c",
-                             "find /home/ann /run /var/lib /tmp -user ann -type f -readable 2>/dev/null")
+                             "find /home/ann /run /var/lib /tmp -xdev -user ann -type f -readable "
+                             "2>/dev/null")
             self.assertEqual(tried.out, "", index)
 
     @staticmethod
