@@ -103,10 +103,11 @@ absl::Status CollectiveQueue::MonitoredBarrier(Duration timeout) {
 
 std::shared_ptr<CollectiveQueue::QueuedCall> CollectiveQueue::Enqueue(Collective&& call,
                                                                       Duration timeout) {
-  auto queued = std::make_shared<QueuedCall>(std::move(call), NextNumber(), timeout);
-  ++under_way_;
-  queue_.push_back(queued);
+  // First, since it may fail: then the caller frees what the call would use.
   if (!thread_.joinable()) thread_ = std::thread([this] { RunQueue(); });
+  auto queued = std::make_shared<QueuedCall>(std::move(call), NextNumber(), timeout);
+  queue_.push_back(queued);
+  ++under_way_;
   changed_.SignalAll();
   return queued;
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -74,9 +75,8 @@ absl::StatusOr<std::string> ChooseAddress(const std::vector<InterfaceAddress>& a
     if (wish.empty() || IsWished(address.interface, wish)) allowed.push_back(address);
   }
   if (allowed.empty() && !wish.empty()) {
-    std::vector<std::string> names;
-    for (const InterfaceAddress& address : addresses) names.push_back(address.interface);
-    names.erase(std::unique(names.begin(), names.end()), names.end());
+    std::set<std::string> names;
+    for (const InterfaceAddress& address : addresses) names.insert(address.interface);
     return absl::InvalidArgumentError(absl::StrCat(
         kEnvSocketInterface, "=", wish, " is no interface of this host that is up and has an ",
         "address; there are ", names.empty() ? "none" : absl::StrJoin(names, ", ")));

@@ -134,6 +134,7 @@ absl::StatusOr<UniqueFd> Inherited(absl::string_view number) {
       absl::StrCat(kEnvPmiFd, " is '", number, "', which is no descriptor of this process"));
 }
 
+// The addresses share the time until `deadline`.
 absl::StatusOr<UniqueFd> Dial(absl::string_view where, Instant deadline) {
   const std::vector<std::string> parts = absl::StrSplit(where, absl::MaxSplits(':', 1));
   uint32_t port = 0;
@@ -142,10 +143,12 @@ absl::StatusOr<UniqueFd> Dial(absl::string_view where, Instant deadline) {
         absl::StrCat(kEnvPmiPort, " is '", where, "', not HOST:PORT"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<std::string> literals, ResolveHost(parts[0]));
-  for (const std::string& literal : literals) {
+  for (size_t i = 0; i < literals.size(); ++i) {
+    const Instant now = MonotonicClock().Now();
+    const Duration share = (deadline - now) / static_cast<int>(literals.size() - i);
     int error = 0;
-    UniqueFd fd = BeginToConnect(literal, static_cast<uint16_t>(port), &error);
-    if (!fd.valid() || !Await(fd.get(), POLLOUT, deadline).ok()) continue;
+    UniqueFd fd = BeginToConnect(literals[i], static_cast<uint16_t>(port), &error);
+    if (!fd.valid() || !Await(fd.get(), POLLOUT, now + share).ok()) continue;
     socklen_t size = sizeof error;
     if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0) return fd;
   }

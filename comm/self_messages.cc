@@ -76,11 +76,11 @@ WorkPtr SelfMessages::Receive(DataType type, std::span<std::byte> into, uint64_t
   MutexLock lock(&mu_);
   const auto message = std::find_if(sent_.begin(), sent_.end(),
                                     [&](const Message& other) { return other.tag == tag; });
-  if (message != sent_.end()) {
+  if (!end_.ok()) {
+    receipt->result = end_;
+  } else if (message != sent_.end()) {
     Deliver(*message, *receipt);
     sent_.erase(message);
-  } else if (!end_.ok()) {
-    receipt->result = end_;
   } else {
     posted_.push_back(receipt);
   }

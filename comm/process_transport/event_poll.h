@@ -5,6 +5,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -37,11 +38,12 @@ class EventPoll {
   void WatchOutStream(int fd, Rank rank) { Watch(fd, EPOLLOUT | EPOLLET, kOut, rank); }
   void WatchIn(int fd, Rank rank) { Watch(fd, EPOLLIN | EPOLLRDHUP | EPOLLET, kIn, rank); }
 
-  // Waits up to `millis` and calls `handle` for each event; returns how many there were.
+  // Waits up to `millis`, not at all if that is negative, and calls `handle` for each event;
+  // returns how many there were.
   template <typename Handle>
   int Wait(int millis, const Handle& handle) {
     epoll_event events[64];
-    const int count = ::epoll_wait(epoll_.get(), events, 64, millis);
+    const int count = ::epoll_wait(epoll_.get(), events, 64, std::max(millis, 0));
     for (int i = 0; i < count; ++i) {
       const uint64_t tag = events[i].data.u64;
       handle(Event{static_cast<Source>(tag >> 32), static_cast<Rank>(tag & 0xffffffff)});

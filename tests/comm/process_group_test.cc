@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@
 #include "comm/call/algorithm.h"
 #include "comm/call/hosts.h"
 #include "tests/comm/ranks.h"
+#include "tests/rendezvous/no_threads.h"
 
 namespace hlaunch {
 namespace {
@@ -69,6 +71,18 @@ TEST_P(Groups, MessagesToTheRankItselfArriveByTag) {
     return std::string(never->Wait().message());
   });
   EXPECT_THAT(results, ElementsAre("rank 0: enough", "as it ought to be"));
+}
+
+TEST_P(Groups, NothingArrivesAtTheRankItselfAfterAnAbort) {
+  const auto results = Run(2, [](ProcessGroup& group) -> std::string {
+    const Rank self = group.rank();
+    if (self == 1) return "";
+    int32_t sent = 3, got = 0;
+    group.Send(kInt, Bytes(sent), self, 1).IgnoreError();
+    group.Abort("enough");
+    return group.Recv(kInt, Bytes(got), self, 1).status().ToString();
+  });
+  EXPECT_EQ(results[0], "CANCELLED: rank 0: enough");
 }
 
 TEST_P(Groups, WorksThatWereStartedAreDoneInTheirOrder) {
@@ -326,6 +340,24 @@ TEST_P(Groups, NonsenseIsRefusedAndHarmsNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, Groups, testing::ValuesIn(kTransportKinds),
                          [](const auto& kind) { return kind.param.name; });
+
+// Whoever made it was told so, and frees what it would use. In a process of its own, which becomes
+// another user for a while.
+TEST(Queue, NeverRunsACallForWhichThereWasNoThread) {
+  const auto results = RunAsProcesses(1, [](TestRank& self) -> std::string {
+    const auto group = self.join({.timeout = 30s});
+    int32_t from = 5, into = 0;
+    try {
+      const NoThreads none;
+      group->Start(AllReduce(kInt, kSum, Bytes(from), Bytes(into)));
+      return "there was a thread";
+    } catch (const std::system_error&) {
+    }
+    const absl::Status next = group->Start(Barrier())->Wait();
+    return next.ok() ? absl::StrCat(into) : next.ToString();
+  });
+  EXPECT_THAT(results, ElementsAre("0"));
+}
 
 TEST(Hosts, AreGroupedByWhatRanksSayOfThem) {
   const Hosts hosts = GroupByHost({"b", "a", "b", "", "a", ""});

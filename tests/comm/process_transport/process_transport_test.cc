@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm/connection/acceptor.h"
 #include "comm/connection/connect.h"
+#include "comm/process_transport/event_poll.h"
 #include "comm/process_transport/failure_record.h"
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/listening/listen.h"
@@ -90,6 +91,11 @@ TEST(FailureRecord, DoesNotWaitForAStoreThatIsCutOff) {
   const Failure failure{absl::DeadlineExceededError("rank 0 waited in vain for rank 1"), 1};
   EXPECT_FALSE(record.RecordWait(0, failure));
   EXPECT_EQ(record.RecordFirst(failure).status, failure.status);
+}
+
+TEST(EventPoll, DoesNotWaitOnceTheTimeIsOver) {
+  EventPoll poll = EventPoll::Create().value();
+  EXPECT_EQ(poll.Wait(-2, [](const EventPoll::Event&) {}), 0);
 }
 
 TEST(ProcessTransport, LeavesNothingBehind) {
