@@ -15,6 +15,8 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxStreams = 16384;  // The limit for one proxy.
+// A proxy is closed at this number, which counts streams that were ended here and not there.
+constexpr size_t kMostUnended = 2 * kMaxStreams;
 
 }  // namespace
 
@@ -104,10 +106,12 @@ void C10dCarriers::Carrier::OnBytes(absl::string_view bytes) {
 absl::Status C10dCarriers::Carrier::TakeBytes(absl::string_view bytes) {
   HLAUNCH_RETURN_IF_ERROR(TakeOpening(&bytes));
   if (bytes.empty()) return absl::OkStatus();
-  return Unseal(bytes, [this](absl::string_view plain) {
+  HLAUNCH_RETURN_IF_ERROR(Unseal(bytes, [this](absl::string_view plain) {
     return reader_.Take(
         plain, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
-  });
+  }));
+  if (streams_.size() < kMostUnended) return absl::OkStatus();
+  return absl::ResourceExhaustedError("it opens streams and does not end those that were refused");
 }
 
 // Takes the greeting's first byte off `bytes`. The second byte says what follows.

@@ -18,7 +18,8 @@
 namespace hlaunch {
 
 // The connections of the nodes' proxies to the master store. Each carries the connections of many
-// workers (see store_streams.h). Belongs to the thread of its loop.
+// workers (see store_streams.h), at most 16,384: a further one is ended at once, and a proxy that
+// does not end such streams in turn is closed. Belongs to the thread of its loop.
 class C10dCarriers {
  public:
   // All three arguments must outlive the object.

@@ -35,7 +35,8 @@ struct C10dClientOptions {
 //
 // OK from a write means that the store has taken it: the wire does not acknowledge all writes, so
 // the client sends a question after each of those. A broken connection is replaced. Get, MultiGet
-// and Wait are repeated until their deadline; other calls are not.
+// and Wait are repeated until their deadline; other calls are not. Get and MultiGet may return an
+// empty value for a key that is deleted during the call: the wire does not tell the two apart.
 class C10dClient : public Store {
  public:
   // Connects to a literal address or a host name, and retries until `deadline`. The lookup of a

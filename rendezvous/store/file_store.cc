@@ -156,12 +156,21 @@ absl::Status FileStore::Record(absl::string_view key) {
 
 absl::Status FileStore::Change(absl::string_view key,
                                absl::FunctionRef<absl::Status(KeySpace&)> change) {
+  return ChangeIf(key, [&](KeySpace& keys) -> absl::StatusOr<bool> {
+    HLAUNCH_RETURN_IF_ERROR(change(keys));
+    return true;
+  });
+}
+
+// Records nothing if `change` says that it has changed nothing, else the log would grow for ever.
+absl::Status FileStore::ChangeIf(absl::string_view key,
+                                 absl::FunctionRef<absl::StatusOr<bool>(KeySpace&)> change) {
   MutexLock lock(&mu_);
   const FileLock file(fd_.get(), LOCK_EX);
   if (!file.held()) return Error(std::strerror(errno));
   HLAUNCH_RETURN_IF_ERROR(CatchUp());
-  HLAUNCH_RETURN_IF_ERROR(change(keys_));
-  return Record(key);
+  HLAUNCH_ASSIGN_OR_RETURN(const bool changed, change(keys_));
+  return changed ? Record(key) : absl::OkStatus();
 }
 
 absl::Status FileStore::Look(absl::FunctionRef<void(const KeySpace&)> look) {
@@ -188,8 +197,12 @@ absl::StatusOr<std::string> FileStore::CompareAndSet(absl::string_view key,
                                                      absl::string_view expected,
                                                      absl::string_view desired) {
   absl::StatusOr<std::string> holds;
-  HLAUNCH_RETURN_IF_ERROR(Change(key, [&](KeySpace& keys) {
-    return (holds = keys.CompareAndSet(key, expected, desired)).status();
+  HLAUNCH_RETURN_IF_ERROR(ChangeIf(key, [&](KeySpace& keys) -> absl::StatusOr<bool> {
+    const std::string* old = keys.Find(key);
+    const bool sets = old != nullptr ? *old == expected : expected.empty();
+    holds = keys.CompareAndSet(key, expected, desired);
+    if (!holds.ok()) return holds.status();
+    return sets;
   }));
   return holds;
 }
@@ -200,10 +213,8 @@ absl::Status FileStore::Append(absl::string_view key, absl::string_view data) {
 
 absl::StatusOr<bool> FileStore::Delete(absl::string_view key) {
   bool existed = false;
-  HLAUNCH_RETURN_IF_ERROR(Change(key, [&](KeySpace& keys) {
-    existed = keys.Delete(key);
-    return absl::OkStatus();
-  }));
+  HLAUNCH_RETURN_IF_ERROR(ChangeIf(
+      key, [&](KeySpace& keys) -> absl::StatusOr<bool> { return existed = keys.Delete(key); }));
   return existed;
 }
 

@@ -57,6 +57,8 @@ class FileStore : public Store {
   absl::Status CatchUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Record(absl::string_view key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Change(absl::string_view key, absl::FunctionRef<absl::Status(KeySpace&)> change);
+  absl::Status ChangeIf(absl::string_view key,
+                        absl::FunctionRef<absl::StatusOr<bool>(KeySpace&)> change);
   absl::Status Look(absl::FunctionRef<void(const KeySpace&)> look);
 
   const std::string path_;

@@ -55,6 +55,8 @@ class MemoryStore::News {
 // Called after every change of a key.
 void MemoryStore::ChangedLocked(absl::string_view key, News* news) {
   for (const WaitId id : keys_.TakeReady()) {
+    // A key that had come may be gone again: a wait for values goes on until all are there.
+    if (!keys_.Wait(id, waits_.at(id).keys)) continue;
     auto node = waits_.extract(id);
     Waiting& waiting = node.mapped();
     waiting_bytes_ -= waiting.bytes;

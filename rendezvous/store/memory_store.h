@@ -63,7 +63,7 @@ class MemoryStore : public Store, public WatchableStore {
   using Done = std::function<void(absl::StatusOr<Values>)>;
 
   // Calls `done` once all of `keys` exist, with their values of that moment if `with_values` is
-  // true.
+  // true. Without values, a key that has come during the wait counts even if it is gone again.
   WaitId WhenAll(const std::vector<std::string>& keys, bool with_values, Done done);
   // Counts an arrival; calls `done` once `world_size` have arrived. GiveUp does not undo the
   // arrival.

@@ -60,7 +60,8 @@ class Store {
   // Returns whether all of `keys` exist.
   virtual absl::StatusOr<bool> Check(const std::vector<std::string>& keys) = 0;
 
-  // Blocks until all of `keys` exist.
+  // Blocks until all of `keys` exist. A key that has come during the wait may count even if it is
+  // deleted again, as in PyTorch's store.
   //
   // Errors:
   //   DeadlineExceeded - they did not come in time; the message names up to three that are missing.

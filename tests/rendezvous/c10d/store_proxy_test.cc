@@ -270,6 +270,22 @@ TEST(C10dServer, LeavesAStreamThatItHasEnded) {
   EXPECT_EQ(carrier.Receive(12), Frame(6, std::string("\3\0\0\0", 4)));
 }
 
+TEST(C10dServer, ClosesAProxyThatOpensStreamsWithoutEnd) {
+  constexpr uint32_t kTwiceTheLimit = 2 * 16384;
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  RawConnection carrier(server->port());
+  std::string frames(kStreamsGreeting);
+  for (uint32_t stream = 1; stream <= kTwiceTheLimit; ++stream) {
+    PutFrame(&frames, stream, Validate());
+  }
+  carrier.Send(frames);
+  carrier.Receive(8 * kTwiceTheLimit);  // The refusals, until the connection ends.
+  EXPECT_TRUE(carrier.Ends());
+  RawConnection another(server->port());
+  another.Send(Validate());
+  EXPECT_TRUE(Answers(another));
+}
+
 TEST(C10dServer, ClosesWhoGreetsLikeAProxyAndIsNone) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   RawConnection stranger(server->port());

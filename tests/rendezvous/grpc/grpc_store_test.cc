@@ -8,6 +8,7 @@
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/trust/job_token.h"
+#include "tests/rendezvous/no_threads.h"
 #include "tests/rendezvous/rounds.h"
 #include "tests/rendezvous/store_contract.h"
 
@@ -129,6 +130,27 @@ TEST(GrpcStore, RefusesWhoHoldsNoPlaceInTheJob) {
   options = host.OptionsOf(0);
   options.trust = Trust::OfToken("fedcba9876543210fedcba9876543210").value();
   EXPECT_TRUE(absl::IsPermissionDenied((*GrpcStore::Make(options))->Get("k", In(100s)).status()));
+}
+
+TEST(GrpcStore, AWatchTooSaysThatTheTokenIsAnother) {
+  Host host(1, "0123456789abcdef0123456789abcdef");
+  GrpcStoreOptions options = host.OptionsOf(0);
+  options.trust = Trust::OfToken("fedcba9876543210fedcba9876543210").value();
+  const auto store = *GrpcStore::Make(options);
+  const absl::Status end = (*store->Watch(""))->Next(In(100s)).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(end)) << end;
+}
+
+TEST(GrpcStore, SaysThatThereIsNoThreadForAWatch) {
+  Host host;
+  const auto store = host.StoreOf(0);
+  ASSERT_TRUE(store->Set("k", "v").ok());  // It is connected.
+  {
+    const NoThreads out_of_threads;
+    const absl::Status none = store->Watch("").status();
+    EXPECT_TRUE(absl::IsResourceExhausted(none)) << none;
+  }
+  EXPECT_EQ((*store->Watch(""))->Next(In(100s))->size(), 1u);
 }
 
 TEST(GrpcStore, RefusesCallsOfAnotherRound) {

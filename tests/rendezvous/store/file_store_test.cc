@@ -57,6 +57,20 @@ TEST(FileStore, WhatAKilledWriterLeftHalfWrittenNeverWas) {
   }
 }
 
+TEST(FileStore, CallsThatChangeNothingLeaveTheFileAsItIs) {
+  const StoreFolder folder;
+  const std::string path = folder.path + "/store";
+  const auto store = *FileStore::Open(path);
+  ASSERT_TRUE(store->Set("k", "v").ok());
+  const auto size = std::filesystem::file_size(path);
+  EXPECT_EQ(*store->CompareAndSet("k", "other", "new"), "v");
+  EXPECT_EQ(*store->CompareAndSet("absent", "same", "same"), "same");
+  EXPECT_FALSE(*store->Delete("absent"));
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  EXPECT_EQ(*store->CompareAndSet("k", "v", "new"), "new");
+  EXPECT_EQ(*(*FileStore::Open(path))->Get("k", In(0s)), "new");
+}
+
 TEST(FileStore, AFileThatIsNoStoreIsRefusedAndStaysAsItIs) {
   const StoreFolder folder;
   const std::string path = folder.path + "/notes";

@@ -29,7 +29,7 @@ TestedStore MakeFileStore() {
 
 TestedStore MakeC10dStore() {
   const std::shared_ptr<C10dServer> server = *C10dServer::Start(*Listen("127.0.0.1", 0));
-  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(100s)), nullptr, {}};
+  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(100s)), nullptr, {}, true};
 }
 
 TestedStore MakeProxiedStore() {
@@ -40,7 +40,8 @@ TestedStore MakeProxiedStore() {
   auto both = std::make_shared<Both>();
   both->server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   both->proxy = *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", both->server->port()});
-  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(100s)), nullptr, {}};
+  return {
+      both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(100s)), nullptr, {}, true};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
@@ -89,6 +90,28 @@ TEST(MemoryStore, TellsTheValuesOfTheMomentInWhichAllCame) {
   ASSERT_TRUE(store.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
   EXPECT_THAT(seen, ElementsAre("1", "2"));
   EXPECT_FALSE(*store.Check({"a"}));
+}
+
+TEST(MemoryStore, WaitsAgainForAKeyThatWasDeletedBeforeTheOthersCame) {
+  MemoryStore store;
+  std::vector<std::string> seen;
+  const auto note = [&seen](absl::StatusOr<MemoryStore::Values> values) {
+    seen = *std::move(values);
+  };
+  ASSERT_TRUE(store.Set("a", "old").ok());
+  store.WhenAll({"a", "b"}, true, note);
+  EXPECT_TRUE(*store.Delete("a"));
+  ASSERT_TRUE(store.Set("b", "1").ok());
+  EXPECT_THAT(seen, IsEmpty());
+  EXPECT_TRUE(*store.Delete("b"));
+  ASSERT_TRUE(store.Set("a", "new").ok());
+  EXPECT_THAT(seen, IsEmpty());
+  ASSERT_TRUE(store.Set("b", "2").ok());
+  EXPECT_THAT(seen, ElementsAre("new", "2"));
+  const auto given_up = store.WhenAll({"a", "c"}, true, note);
+  EXPECT_TRUE(*store.Delete("a"));
+  ASSERT_TRUE(store.Set("c", "3").ok());
+  EXPECT_TRUE(store.GiveUp(given_up));
 }
 
 TEST(MemoryStore, EndsAllThatWaits) {
