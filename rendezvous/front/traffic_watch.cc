@@ -18,9 +18,6 @@
 namespace hlaunch {
 namespace {
 
-// At most this many sources are barred.
-constexpr size_t kMaxBarred = 1024;
-
 // Returns the bytes that the peer has sent and the kernel has received; 0 if the kernel does not
 // tell.
 uint64_t BytesReceived(int fd) {
@@ -60,6 +57,7 @@ void TrafficWatch::Add(int fd, Instant now) {
 }
 
 std::vector<std::string> TrafficWatch::Look(Instant now) {
+  std::erase_if(barred_, [now](const auto& source) { return now >= source.second; });
   std::vector<std::string> closed;
   for (auto it = sockets_.begin(); it != sockets_.end();) {
     const auto current = it++;
@@ -76,12 +74,9 @@ std::vector<std::string> TrafficWatch::Look(Instant now) {
   return closed;
 }
 
-bool TrafficWatch::IsBarred(const std::string& address, Instant now) {
+bool TrafficWatch::IsBarred(const std::string& address, Instant now) const {
   const auto found = barred_.find(address);
-  if (found == barred_.end()) return false;
-  if (now < found->second) return true;
-  barred_.erase(found);
-  return false;
+  return found != barred_.end() && now < found->second;
 }
 
 std::optional<uint64_t> CookieOf(int fd) {

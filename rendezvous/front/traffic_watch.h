@@ -43,6 +43,7 @@ class TrafficAllowance {
 class TrafficWatch {
  public:
   static constexpr Duration kBarred = std::chrono::seconds(30);
+  static constexpr size_t kMaxBarred = 1024;  // At most this many sources at a time.
 
   // Watches the TCP socket `fd` from now on, until its owner closes it.
   void Add(int fd, Instant now);
@@ -51,7 +52,7 @@ class TrafficWatch {
   std::vector<std::string> Look(Instant now);
 
   // Returns whether a connection from `address` has sent too much in the last kBarred.
-  bool IsBarred(const std::string& address, Instant now);
+  bool IsBarred(const std::string& address, Instant now) const;
 
  private:
   struct Watched {

@@ -356,6 +356,7 @@ void JobRendezvous::State::ProbeLocked() {
   session->OnProbe();
   mu.Lock();
   outbox->busy = false;
+  if (outbox->probe) probed.push_back(outbox);
   if (outbox->news || outbox->end || !outbox->questions.empty()) ready.push_back(outbox);
 }
 

@@ -44,6 +44,7 @@ class RendezvousClient {
     //     node may join it afresh.
     //   DeadlineExceeded - nothing was heard for the loss limit.
     //   Unavailable - the rendezvous was never reached within the join time-out.
+    //   ResourceExhausted - no thread could be started to speak with it.
     virtual void OnEnd(const absl::Status& status) = 0;
   };
 

@@ -14,8 +14,13 @@ namespace {
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
+// Returns how long the node's connection has been gone, if that is too long for it to come back.
+std::optional<Duration> GoneFor(const SignOfLife& node) {
+  return node.broken && *node.broken >= kComesBack ? node.broken : std::nullopt;
+}
+
 bool IsLost(const SignOfLife& node, const Lease& lease) {
-  if (node.broken && *node.broken >= kComesBack) return true;
+  if (GoneFor(node)) return true;
   return !node.answered && node.silence >= lease.lease;
 }
 
@@ -26,7 +31,7 @@ Duration Wait(const SignOfLife& node, const Lease& lease) {
 }
 
 std::string WhyLost(const SignOfLife& node) {
-  if (node.broken) {
+  if (GoneFor(node)) {
     return absl::StrFormat("its connection broke %.1f s ago, and it did not come back",
                            Seconds(*node.broken));
   }
@@ -48,7 +53,7 @@ std::string OthersLost(const std::vector<SignOfLife>& nodes, const Lease& lease,
 LostNodeVerdict FindLostNode(const std::vector<SignOfLife>& nodes, const Lease& lease) {
   LostNodeVerdict verdict;
   const auto worse = [](const SignOfLife& a, const SignOfLife& b) {
-    if (a.broken != b.broken) return a.broken > b.broken;
+    if (GoneFor(a) != GoneFor(b)) return GoneFor(a) > GoneFor(b);
     return a.silence > b.silence;
   };
   for (size_t i = 0; i < nodes.size(); ++i) {

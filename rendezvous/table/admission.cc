@@ -4,6 +4,7 @@
 #include "rendezvous/table/admission.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
@@ -59,6 +60,13 @@ int PhaseOrder(NodePhase phase) {
       return 6;
   }
   return 0;
+}
+
+bool IsOvertaken(const Seat& seat, const NodeUpdate& update) {
+  const auto is = std::pair(update.round, PhaseOrder(update.phase));
+  const auto was = std::pair(seat.seen, PhaseOrder(seat.phase));
+  if (seat.left || seat.finished) return is.second <= was.second;  // Only kFinished may follow.
+  return is < was || (is == was && update.phase != seat.phase);
 }
 
 absl::Status CheckInfo(const JobRecord& record, const NodeInfo& info) {

@@ -20,6 +20,10 @@ namespace hlaunch {
 // number.
 int PhaseOrder(NodePhase phase);
 
+// Returns whether `update` is older than what the node of `seat` said last, or contradicts that.
+// Then only its failures may be new.
+bool IsOvertaken(const Seat& seat, const NodeUpdate& update);
+
 // Checks that `info` makes sense in the job of `record`.
 //
 // Errors:

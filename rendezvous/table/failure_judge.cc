@@ -8,6 +8,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/table/admission.h"
 
 namespace hlaunch {
 namespace {
@@ -36,7 +37,10 @@ void CutTexts(WorkerFailure& failure) {
 }  // namespace
 
 FailureJudge::FailureJudge(DurableRecord& record, Membership& membership)
-    : record_(record), membership_(membership) {
+    : record_(record),
+      membership_(membership),
+      heard_(static_cast<int>(record->failures.size())),
+      told_again_(heard_ < record->total_failures) {
   for (const WorkerFailure& failure : record->failures) failed_ranks_.insert(failure.rank);
 }
 
@@ -45,6 +49,8 @@ void FailureJudge::BeginRound() {
   record.failures.clear();
   record.total_failures = 0;
   failed_ranks_.clear();
+  heard_ = 0;
+  told_again_ = false;
   judged_ = 0;
   due_.reset();
   asked_.reset();
@@ -54,16 +60,26 @@ void FailureJudge::BeginRound() {
 
 bool FailureJudge::Absorb(Seat& seat, const NodeUpdate& update) {
   bool kept = false;
-  seat.exited = update.exited;
-  seat.given_up = update.given_up;
+  if (!IsOvertaken(seat, update)) {
+    seat.exited = update.exited;
+    seat.given_up = update.given_up;
+  }
   const size_t told = std::min(update.failures.size(), kMaxFailures);
   for (; seat.failures_seen < told; ++seat.failures_seen) {
     const WorkerFailure& failure = update.failures[seat.failures_seen];
-    ++record_.Note().total_failures;
+    if (told_again_ && WasKept(failure)) continue;
+    int& total = record_.Note().total_failures;
+    total = std::max(total, ++heard_);
     failed_ranks_.insert(failure.rank);
     kept |= Keep(failure);
   }
   return kept;
+}
+
+bool FailureJudge::WasKept(const WorkerFailure& failure) const {
+  return absl::c_any_of(record_->failures, [&](const WorkerFailure& kept) {
+    return kept.rank == failure.rank && kept.pid == failure.pid && kept.wall_ms == failure.wall_ms;
+  });
 }
 
 bool FailureJudge::Keep(WorkerFailure failure) {
@@ -236,7 +252,8 @@ bool FailureJudge::AllOver() const {
 std::vector<WorkerPlace> FailureJudge::NotFailed() const {
   std::vector<WorkerPlace> found, gave_up;
   for (const auto& [id, seat] : membership_.seats()) {
-    if (!InRound(*record_, seat) || seat.failures_seen >= kMaxFailures) continue;
+    const bool may_lack = told_again_ || seat.failures_seen >= kMaxFailures;
+    if (!InRound(*record_, seat) || may_lack) continue;
     for (WorkerPlace& place : NotFailedOn(seat)) {
       const bool waits = absl::c_linear_search(seat.given_up, place.local_rank);
       std::vector<WorkerPlace>& places = waits ? gave_up : found;

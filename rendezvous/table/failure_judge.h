@@ -40,6 +40,9 @@ class FailureJudge {
   void BeginRound();
   // Takes what is new in `update` into the record. Returns false if there is nothing to keep.
   bool Absorb(Seat& seat, const NodeUpdate& update);
+  // Returns whether the nodes must tell all failures of the round again, because an earlier
+  // rendezvous heard more than it kept.
+  bool told_again() const { return told_again_; }
   // Returns what has failed, if that is clear by now.
   std::optional<Verdict> Judge(Instant t);
 
@@ -54,6 +57,7 @@ class FailureJudge {
   FailureEvent WithPart(FailureEvent event, const Seat& seat) const;
 
  private:
+  bool WasKept(const WorkerFailure& failure) const;
   bool Keep(WorkerFailure failure);
   void BeginWait(Instant t);
   // Returns when to look again at the failures that wait; nothing if they wait no longer.
@@ -72,6 +76,10 @@ class FailureJudge {
   Membership& membership_;
   size_t judged_ = 0;            // How many failures the last judgement looked at.
   std::set<Rank> failed_ranks_;  // All failed ranks, even if their failures were too many to keep.
+  int heard_;                    // How many failures were heard, as far as they are told apart.
+  // The record has not kept all its failures, so it is not known which of them each node has told:
+  // the nodes tell all of them again.
+  bool told_again_;
   std::optional<Instant> due_;
   std::optional<Instant> asked_;  // When the first consequence was heard and the nodes were asked.
   Duration window_{};             // The longest CauseWindow of the failures that have waited since.

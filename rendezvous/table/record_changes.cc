@@ -97,7 +97,7 @@ std::string WhyStuck(const JobRecord& record) {
 void TakeBackRestart(JobRecord& record) {
   --record.restarts;
   TakeBack(record.restart_log);
-  record.history.pop_back();
+  if (!record.history.empty()) record.history.pop_back();  // A restored record may be odd.
 }
 
 void CountExcluded(JobRecord& record, const PreflightVerdict& verdict) {
@@ -105,7 +105,7 @@ void CountExcluded(JobRecord& record, const PreflightVerdict& verdict) {
   AppendToHistory(record.excluded, verdict.reason);
 }
 
-void SetOutcome(JobRecord& record, Outcome outcome) {
+void SetOutcome(JobRecord& record, Outcome outcome, Instant now) {
   record.state = JobState::kOver;
   record.outcome = std::move(outcome);
   if (record.outcome.exit_code != 0 && record.outcome.failures.empty()) {
@@ -113,7 +113,8 @@ void SetOutcome(JobRecord& record, Outcome outcome) {
     record.outcome.total_failures = record.total_failures;
   }
   record.outcome.restart_count = record.restarts;
-  record.outcome.uncounted = record.restarts - static_cast<int>(record.restart_log.charged.size());
+  record.outcome.uncounted =
+      record.restarts - CountedRestarts(record.policy, record.restart_log, now);
   record.outcome.history = record.history;
   record.outcome.excluded = record.excluded;
   record.ghosts.clear();

@@ -46,6 +46,6 @@ void TakeBackRestart(JobRecord& record);
 void CountExcluded(JobRecord& record, const PreflightVerdict& verdict);
 
 // Ends the job with this outcome.
-void SetOutcome(JobRecord& record, Outcome outcome);
+void SetOutcome(JobRecord& record, Outcome outcome, Instant now);
 
 }  // namespace hlaunch

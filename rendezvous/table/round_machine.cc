@@ -58,7 +58,7 @@ RoundMachine::RoundMachine(DurableRecord& record, Membership& membership, NewsBo
 
 void RoundMachine::Resume(Instant t) {
   for (auto& [id, seat] : membership_.seats()) {
-    if (!InRound(*record_, seat)) continue;
+    if (!InRound(*record_, seat) || failures_.told_again()) continue;
     for (const WorkerFailure& failure : record_->failures) {  // The node will tell them once more.
       const Rank local = failure.rank - seat.first_rank;
       if (0 <= local && local < seat.info.nproc) ++seat.failures_seen;
@@ -129,7 +129,7 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update, Instant t) {
 void RoundMachine::Leave(Seat& seat, const NodeUpdate& update, Instant t) {
   seat.left_exit_code = update.left_exit_code;
   seat.left_reason = update.left_reason.substr(0, kMaxTextBytes);
-  if (CouldNotStart(seat)) NoteUnable(seat);
+  if (CouldNotStart(seat)) NoteUnable(seat, t);
   if (seat.told > 0) record_.Change();  // The node leaves the record.
   Depart(seat,
          NodeEvent(FailureEvent::Kind::kNodeLeft, seat.info, seat.left_reason, seat.left_exit_code),
@@ -140,10 +140,10 @@ void RoundMachine::Leave(Seat& seat, const NodeUpdate& update, Instant t) {
 }
 
 // People at the other nodes wait for this one.
-void RoundMachine::NoteUnable(const Seat& seat) {
+void RoundMachine::NoteUnable(const Seat& seat, Instant t) {
   if (record_->state == JobState::kOver) return;
   const std::string text = absl::StrCat(seat.info.host, " cannot start: ", seat.left_reason);
-  if (seat.local) return Finish(FailedWith(seat.left_exit_code, text));
+  if (seat.local) return Finish(FailedWith(seat.left_exit_code, text), t);
   news_.Say(text);
   membership_.TellAll();
   // A node without a rank may be a surplus one, on the host of the node that is awaited.
@@ -157,7 +157,7 @@ void RoundMachine::NoteUnable(const Seat& seat) {
 }
 
 // Ends a job whose first round cannot have its fixed number of nodes any more.
-void RoundMachine::EndIfHopeless() {
+void RoundMachine::EndIfHopeless(Instant t) {
   const JobPolicy& policy = record_->policy;
   const bool fixed = policy.min_nodes == policy.max_nodes;
   if (unable_.empty() || !fixed || record_->round > 0 || membership_.here() == 0) return;
@@ -166,7 +166,7 @@ void RoundMachine::EndIfHopeless() {
     const Seat* seat = membership_.Find(entry.first);
     return seat != nullptr && !seat->left;
   });
-  if (unable_.size() > static_cast<size_t>(policy.spares)) Finish(unable_.begin()->second);
+  if (unable_.size() > static_cast<size_t>(policy.spares)) Finish(unable_.begin()->second, t);
 }
 
 void RoundMachine::MarkStopped(Seat& seat) {
@@ -183,7 +183,7 @@ void RoundMachine::Depart(Seat& seat, const FailureEvent& event, Instant t) {
   const bool done = seat.succeeded && !left;  // Its part of the round is done.
   if (left && seat.local && state != JobState::kOver) {
     const JobVerdict verdict = AfterFailure({}, {}, event, t);  // The rendezvous leaves with it.
-    Finish(FailedWith(verdict.exit_code, verdict.reason));
+    Finish(FailedWith(verdict.exit_code, verdict.reason), t);
   } else if (state == JobState::kPreflight && InRound(*record_, seat)) {
     StopRound(DescribeEvent(event));  // Nothing has run: nothing is charged.
   } else if (state == JobState::kRunning && InRound(*record_, seat) && !done) {
@@ -234,7 +234,7 @@ void RoundMachine::JudgePartition(Instant t) {
   if (!verdict) return;
   switch (verdict->kind) {
     case PartitionVerdict::Kind::kFail:
-      return Finish(FailedWith(kExitNodeLost, verdict->reason));
+      return Finish(FailedWith(kExitNodeLost, verdict->reason), t);
     case PartitionVerdict::Kind::kExclude:
       return CutOff(*verdict, t);
     case PartitionVerdict::Kind::kNothing:
@@ -288,7 +288,7 @@ void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_re
   }
   outcome.cause_reason = cause_reason;
   outcome.awaited = event.awaited;
-  Finish(std::move(outcome));
+  Finish(std::move(outcome), t);
 }
 
 void RoundMachine::Restart(const FailureEvent& event, const JobVerdict& verdict, Instant t) {
@@ -318,10 +318,10 @@ void RoundMachine::StopRound(std::string cause) {
   membership_.TellAll();
 }
 
-void RoundMachine::Finish(Outcome outcome) {
+void RoundMachine::Finish(Outcome outcome, Instant t) {
   if (record_->state == JobState::kOver) return;
   time_line_.RoundStops(outcome.reason, record_->failures);
-  SetOutcome(record_.Change(), std::move(outcome));
+  SetOutcome(record_.Change(), std::move(outcome), t);
   failures_.Stop();
   ChooseReporter();
   membership_.TellAll();
@@ -342,7 +342,7 @@ void RoundMachine::ChooseReporter() {
 void RoundMachine::Settle(Instant t) {
   const JobState& state = record_->state;
   if (state == JobState::kPreflight) JudgePreflight(t);
-  if (state == JobState::kRunning && record_->succeeded == record_->round_nodes) Finish({});
+  if (state == JobState::kRunning && record_->succeeded == record_->round_nodes) Finish({}, t);
   if (failures_.due()) JudgeFailures(t);
   if (state == JobState::kRunning) JudgePartition(t);
   LookForDrained(t);
@@ -359,11 +359,11 @@ void RoundMachine::Settle(Instant t) {
     gathering_.Form(t);
     if (std::string stuck = WhyStuck(*record_); !stuck.empty()) {
       TakeBackRestart(record_.Change());
-      Finish(FailedWith(kExitNoProgress, std::move(stuck)));
+      Finish(FailedWith(kExitNoProgress, std::move(stuck)), t);
     }
   }
   DismissDrained(t);
-  if (state == JobState::kForming) EndIfHopeless();
+  if (state == JobState::kForming) EndIfHopeless(t);
   if (state == JobState::kForming) LookForRound(t);
 }
 
@@ -372,9 +372,10 @@ void RoundMachine::CheckJoinTimeout(Instant t) {
   if (record_->state != JobState::kForming || !deadline || t < *deadline) return;
   if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // To get the latest reason.
   if (record_->state != JobState::kForming) return;
-  Finish(FailedWith(
-      kExitJoinTimeout,
-      absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout), " s: ", reason_)));
+  Finish(FailedWith(kExitJoinTimeout,
+                    absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout),
+                                 " s: ", reason_)),
+         t);
 }
 
 void RoundMachine::LookForSilence(Instant t) {
@@ -466,7 +467,7 @@ void RoundMachine::JudgePreflight(Instant t) {
     case PreflightVerdict::Kind::kFail:
       break;
   }
-  Finish(FailedWith(kExitPreflight, reason));
+  Finish(FailedWith(kExitPreflight, reason), t);
 }
 
 void RoundMachine::Run(const std::string& notice, Instant t) {

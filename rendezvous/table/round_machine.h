@@ -51,7 +51,7 @@ class RoundMachine {
   // Removes the node's seat because of `event`; the node hears `status`.
   void Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t);
   // Ends the job with `outcome`; does nothing if the job is over already.
-  void Finish(Outcome outcome);
+  void Finish(Outcome outcome, Instant t);
   // The drained nodes.
   Draining& draining() { return draining_; }
   // Does all that is due or has become possible.
@@ -70,8 +70,8 @@ class RoundMachine {
  private:
   void MarkStopped(Seat& seat);
   void Leave(Seat& seat, const NodeUpdate& update, Instant t);
-  void NoteUnable(const Seat& seat);
-  void EndIfHopeless();
+  void NoteUnable(const Seat& seat, Instant t);
+  void EndIfHopeless(Instant t);
   void Depart(Seat& seat, const FailureEvent& event, Instant t);
   void JudgeFailures(Instant t);
   void JudgePartition(Instant t);

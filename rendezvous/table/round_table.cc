@@ -197,14 +197,10 @@ absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnati
 
 // Requires: `update` is possible.
 void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
-  machine_.draining().Note(seat, update);
+  const bool overtaken = IsOvertaken(seat, update);
+  if (!overtaken) machine_.draining().Note(seat, update);
   machine_.AbsorbFailures(seat, update, t);
-  const auto is = std::pair(update.round, PhaseOrder(update.phase));
-  const auto was = std::pair(seat.seen, PhaseOrder(seat.phase));
-  const bool last_word = seat.left || seat.finished;  // Only kFinished may follow.
-  if (last_word ? is.second <= was.second : is < was) return;
-  if (is == was && update.phase != seat.phase) return;
-  machine_.Enter(seat, update, t);
+  if (!overtaken) machine_.Enter(seat, update, t);
 }
 
 void RoundTable::Heard(absl::string_view node_id, Incarnation incarnation, Instant now) {
@@ -248,8 +244,7 @@ absl::StatusOr<std::string> RoundTable::Drain(const DrainRequest& request, Insta
 }
 
 void RoundTable::End(const Outcome& outcome, Instant now) {
-  Observe(now);
-  machine_.Finish(outcome);
+  machine_.Finish(outcome, Observe(now));
 }
 
 Directive RoundTable::DirectiveFor(absl::string_view node_id) const {

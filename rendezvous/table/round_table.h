@@ -87,7 +87,7 @@ class RoundTable {
   absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
 
   // Takes the node's state, which is also a sign of life. Of a state that is older than the known
-  // one it takes only the failures and the drain reason.
+  // one it takes only the failures.
   //
   // Errors:
   //   Aborted - `incarnation` does not hold this seat (any more).

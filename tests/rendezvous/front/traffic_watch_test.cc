@@ -38,9 +38,9 @@ TEST(TrafficAllowance, DoesNotCoverAFloodAfterAQuietDay) {
   EXPECT_FALSE(allowance.Covers(700'000, Instant(hours(24) + seconds(2))));
 }
 
-// Two ends of a connection over loopback.
+// Two ends of a connection over loopback; its client has the address `source`.
 struct Connection {
-  Connection() {
+  explicit Connection(in_addr_t source = INADDR_LOOPBACK) {
     const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -50,13 +50,17 @@ struct Connection {
     EXPECT_EQ(::listen(listener.get(), 1), 0);
     EXPECT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
     client = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in from = {};
+    from.sin_family = AF_INET;
+    from.sin_addr.s_addr = htonl(source);
+    EXPECT_EQ(::bind(client.get(), reinterpret_cast<sockaddr*>(&from), sizeof from), 0);
     EXPECT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
     server = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
 
   // The server takes all that the client sends.
   void Send(size_t bytes) {
-    const std::string block(4096, 'x');
+    const std::string block(32 << 10, 'x');
     std::string taken(block.size(), '\0');
     for (size_t sent = 0; sent < bytes; sent += block.size()) {
       ASSERT_EQ(::send(client.get(), block.data(), block.size(), MSG_NOSIGNAL), block.size());
@@ -83,6 +87,22 @@ TEST(TrafficWatch, ClosesWhoSendsTooMuchAndBarsItForAWhile) {
   EXPECT_TRUE(watch.IsBarred("127.0.0.1", Instant(seconds(29))));
   EXPECT_FALSE(watch.IsBarred("127.0.0.1", Instant(seconds(31))));
   EXPECT_THAT(watch.Look(Instant(seconds(1))), IsEmpty());
+}
+
+TEST(TrafficWatch, BarsASourceAfterAnyNumberThatNeverCameAgain) {
+  TrafficWatch watch;
+  const auto floods = [&](in_addr_t source, Instant now) {
+    Connection connection(source);
+    watch.Add(connection.server.get(), now);
+    connection.Send(TrafficAllowance::kBurstBytes + 1);
+    EXPECT_EQ(watch.Look(now).size(), 1u);
+  };
+  for (size_t i = 0; i < TrafficWatch::kMaxBarred; ++i) {
+    floods(0x7f010001 + static_cast<in_addr_t>(i), Instant());  // 127.1.0.1 and so on.
+  }
+  EXPECT_TRUE(watch.IsBarred("127.1.0.1", Instant()));
+  floods(INADDR_LOOPBACK, Instant(seconds(31)));
+  EXPECT_TRUE(watch.IsBarred("127.0.0.1", Instant(seconds(32))));
 }
 
 TEST(TrafficWatch, LeavesADescriptorAloneThatHasBecomeAnothers) {

@@ -417,6 +417,34 @@ TEST(JobRendezvous, AsksTheHolderOfAPlace) {
   EXPECT_EQ(attach(), absl::StatusCode::kAlreadyExists);
 }
 
+// While it is inside OnProbe for the first claim of its place, another one is made.
+TEST(JobRendezvous, AsksAHolderAgainThatWasBeingAsked) {
+  class AskedHolder : public JobRendezvous::Session {
+   public:
+    void OnDirective(const Directive&) override {}
+    void OnProbe() override {
+      if (++probes == 1) claim();
+    }
+    void OnEnd(const absl::Status&) override {}
+
+    std::function<void()> claim;
+    int probes = 0;
+  };
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  const auto holder = std::make_shared<AskedHolder>();
+  const auto claim = [&](Incarnation incarnation) {
+    NodeInfo claimant = Node(0, 2, 2);
+    claimant.incarnation = incarnation;
+    return rendezvous
+        .Attach(claimant, Says(0, NodePhase::kReady), false, std::make_shared<FakeAgent>())
+        .code();
+  };
+  holder->claim = [&] { EXPECT_EQ(claim(98), absl::StatusCode::kUnavailable); };
+  ASSERT_TRUE(rendezvous.Attach(Node(0, 2, 2), Says(0, NodePhase::kReady), false, holder).ok());
+  EXPECT_EQ(claim(99), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(holder->probes, 2);
+}
+
 TEST(JobRendezvous, ServesManyThreads) {
   constexpr int kNodes = 8;
   JobRules rules = Rules(kNodes, 3);

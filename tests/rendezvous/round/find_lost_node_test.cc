@@ -45,6 +45,14 @@ TEST(FindLostNode, NamesWhoIsGoneAndWaitsForWhoMayAnswer) {
        1,
        "its connection broke 0.7 s ago, and it did not come back; so are: node1",
        {}},
+      {{SignOfLife{"node1", false, milliseconds(100), seconds(5)}, Answered("node2")},
+       0,
+       "it was not heard of for 5 s",
+       {}},
+      {{SignOfLife{"node1", false, milliseconds(100), seconds(5)}, Silent("node2", seconds(6))},
+       1,
+       "it was not heard of for 6 s; so are: node1",
+       {}},
   };
   for (const auto& row : table) {
     const LostNodeVerdict verdict = FindLostNode(row.nodes, Lease());

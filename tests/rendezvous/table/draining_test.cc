@@ -126,6 +126,19 @@ TEST(Draining, ANodesOwnWordCountsTheSameAndMayBeTakenBack) {
   ExpectDismissed(job, 1, "the host goes down");
 }
 
+TEST(Draining, ALateWordNeitherDrainsANodeNorTakesThatBack) {
+  TableJob job(WithSpares(2, 1));
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, WillGo(1)).ok());
+  ASSERT_TRUE(job.Say(1, Says(0, NodePhase::kReady)).ok());
+  EXPECT_EQ(job.table.Record().drained.size(), 1u);
+  ASSERT_TRUE(job.Say(1, Says(1, NodePhase::kRunning)).ok());
+  ASSERT_TRUE(job.Join(2).ok());
+  ASSERT_TRUE(job.Say(1, WillGo(0, NodePhase::kReady)).ok());
+  EXPECT_TRUE(job.table.Record().drained.empty());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
 TEST(Draining, ANodeThatStandsByOrJoinsAgainIsNotTaken) {
   TableJob job(WithSpares(2, 1));
   job.Run(2);

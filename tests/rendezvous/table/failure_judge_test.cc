@@ -313,6 +313,19 @@ TEST(RoundTable, JudgesAFailureInTimeThoughGrowthIsDueMeanwhile) {
   EXPECT_EQ(job.table.state(), JobState::kOver);
 }
 
+TEST(RoundTable, ALateUpdateTakesBackNoExit) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate one = Failed(1, Saying(Failure(2, 1), kGone));
+  one.exited = {1};
+  ASSERT_TRUE(job.Say(1, one).ok());
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kRunning)).ok());  // Sent before it.
+  NodeUpdate both = Failed(1, Saying(Failure(0, 1), kGone));
+  both.failures.push_back(Saying(Failure(1, 1), kGone));
+  ASSERT_TRUE(job.Say(0, both).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);  // No worker is left that could tell more.
+}
+
 TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {
   Job before(2, 2);
   before.Run(2);
@@ -322,6 +335,25 @@ TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {
   ASSERT_TRUE(job.table.Join(job.Info(1), failed, false, job.now).ok());
   EXPECT_EQ(job.Told(1).outcome.total_failures, 1);
   EXPECT_EQ(job.Told(1).outcome.failures.size(), 1U);
+}
+
+TEST(RoundTable, FailuresThatWereTooManyToKeepCountOnceAfterARestartToo) {
+  Job before(2, 2);
+  before.Run(2);
+  NodeUpdate many = Says(1, Phase::kFailed), few = Failed(1, Failure(2, 1));
+  for (int i = 0; i < 16; ++i) {
+    many.failures.push_back(Failure(0, 7));
+    many.failures.back().pid = i;
+  }
+  few.failures.push_back(Failure(3, 1));
+  ASSERT_TRUE(before.Say(0, many).ok());
+  ASSERT_TRUE(before.Say(1, few).ok());
+  ASSERT_EQ(before.Told(1).outcome.total_failures, 18);
+  Job job(before, seconds(3));
+  for (const auto& [i, update] : {std::pair(1, few), {0, many}}) {
+    ASSERT_TRUE(job.table.Join(job.Info(i), update, false, job.now).ok());
+    EXPECT_EQ(job.Told(i).outcome.total_failures, 18);
+  }
 }
 
 }  // namespace

@@ -213,6 +213,19 @@ TEST(RestartWindow, LetsTheBudgetGrowAgain) {
   EXPECT_EQ(job.Told(0).outcome.uncounted, 1);
 }
 
+TEST(RestartWindow, TheReportCountsAsTheStatusBeforeTheEndDid) {
+  JobPolicy policy = Policy(2, 2, 1);
+  policy.restart_window = hours(1);
+  Job job(policy);
+  job.Run(2);
+  Fail(job, 7);
+  Work(job, hours(1));
+  ASSERT_EQ(job.table.Status(job.now, 0).uncounted, 1);
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kSucceeded)).ok());
+  EXPECT_EQ(job.Told(0).outcome.restart_count, 1);
+  EXPECT_EQ(job.Told(0).outcome.uncounted, 1);
+}
+
 TEST(RestartWindow, BeginsAnewForARendezvousThatIsRestarted) {
   JobPolicy policy = Policy(2, 2, 1);
   policy.restart_window = hours(1);
