@@ -18,6 +18,9 @@
 namespace hlaunch {
 namespace {
 
+// An address has at least this long to take a connection, and no longer than it has to answer.
+constexpr Duration kToReach = std::chrono::seconds(3);
+
 bool IsAnswer(const absl::Status& status) {
   return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status);
 }
@@ -55,13 +58,30 @@ std::string WordsOf(const RendezvousEndpoint& endpoint) {
   return words;
 }
 
-absl::Status CallAt(const Target& target, const Trust& trust, Duration limit,
+// gRPC takes deadlines on the wall clock.
+std::chrono::system_clock::time_point WallAfter(Duration time) {
+  return std::chrono::system_clock::now() +
+         std::chrono::duration_cast<std::chrono::system_clock::duration>(time);
+}
+
+// Returns whether there is a connection. Waits until `until` for it, or until it has failed.
+bool IsReached(grpc::Channel& channel, std::chrono::system_clock::time_point until) {
+  for (;;) {
+    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return true;
+    const bool failed = state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN;
+    if (failed || !channel.WaitForStateChange(state, until)) return false;
+  }
+}
+
+// The target has `share` to be reached and to answer; if it is reached, at least `least` to answer.
+absl::Status CallAt(const Target& target, const Trust& trust, Duration share, Duration least,
                     const RendezvousCall& call) {
-  grpc::ClientContext context;
-  // gRPC takes deadlines on the wall clock.
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::duration_cast<std::chrono::system_clock::duration>(limit));
+  const auto until = WallAfter(share);
   const Line line(target.address, target.port, trust, target.host);
+  const bool reached = IsReached(*line.channel(), until);
+  grpc::ClientContext context;
+  context.set_deadline(reached ? std::max(until, WallAfter(least)) : until);
   return line.StatusOfCall(call(*v1::Rendezvous::NewStub(line.channel()), &context));
 }
 
@@ -75,7 +95,8 @@ absl::Status CallRendezvous(const RendezvousEndpoint& endpoint, Instant deadline
   for (size_t i = 0; i < targets.size(); ++i) {
     const Duration left = deadline - MonotonicClock().Now();
     const Duration share = left / static_cast<int>(targets.size() - i);
-    status = CallAt(targets[i], endpoint.trust, std::max(share, least), call);
+    status =
+        CallAt(targets[i], endpoint.trust, std::max(share, std::min(least, kToReach)), least, call);
     if (IsAnswer(status)) break;
   }
   if (absl::IsUnimplemented(status)) {

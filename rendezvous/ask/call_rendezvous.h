@@ -16,8 +16,9 @@ namespace hlaunch {
 using RendezvousCall = std::function<grpc::Status(v1::Rendezvous::Stub&, grpc::ClientContext*)>;
 
 // Makes one call of the rendezvous at `endpoint`. Tries its addresses one after the other until one
-// answers. They share the time until `deadline`, but each has at least `least`; the resolver may
-// take longer. `knows` is what a rendezvous of this version knows: "status".
+// answers. They share the time until `deadline`. But each that takes a connection has at least
+// `least` to answer, and for the connection each has at least 3 s, or `least` if that is less; the
+// resolver may take longer. `knows` is what a rendezvous of this version knows: "status".
 //
 // Errors:
 //   InvalidArgument - the endpoint's name or the token cannot be right.

@@ -13,8 +13,9 @@
 namespace hlaunch {
 
 // Asks the rendezvous at `endpoint` to use a node of a job no longer, or again. Returns an
-// explanation of what follows; the text is not trusted. Blocks for 10 s for each address at most,
-// and as long as the resolver does.
+// explanation of what follows; the text is not trusted. Addresses that cannot be reached share
+// 10 s, or take 3 s each if they are many; each that is reached has 10 s to answer. Blocks as long
+// as the resolver does, too.
 //
 // Errors:
 //   InvalidArgument - the endpoint's name, the token or the request cannot be right.

@@ -21,12 +21,11 @@ absl::StatusOr<JobAnswer> AskRanks(const RendezvousEndpoint& endpoint, absl::str
   request.set_job_id(ToUtf8(job_id, kMaxNameBytes));
   *request.mutable_question() = ToProto(question);
   v1::AskRanksResponse response;
-  const Duration limit = question.patience + kSlack;
-  HLAUNCH_RETURN_IF_ERROR(
-      CallRendezvous(endpoint, MonotonicClock().Now() + limit, limit, "questions about ranks",
-                     [&](v1::Rendezvous::Stub& stub, grpc::ClientContext* context) {
-                       return stub.AskRanks(context, request, &response);
-                     }));
+  HLAUNCH_RETURN_IF_ERROR(CallRendezvous(
+      endpoint, MonotonicClock().Now() + kSlack, question.patience + kSlack,
+      "questions about ranks", [&](v1::Rendezvous::Stub& stub, grpc::ClientContext* context) {
+        return stub.AskRanks(context, request, &response);
+      }));
   return FromProto(response);
 }
 

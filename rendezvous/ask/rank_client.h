@@ -10,8 +10,9 @@
 
 namespace hlaunch {
 
-// Asks the rendezvous at `endpoint` what the ranks of a job do. Blocks for the question's patience
-// and 10 s for each address at most, and as long as the resolver does. The answer is not trusted.
+// Asks the rendezvous at `endpoint` what the ranks of a job do. Addresses that cannot be reached
+// share 10 s, or take 3 s each if they are many; each that is reached has the question's patience
+// and 10 s to answer. Blocks as long as the resolver does, too. The answer is not trusted.
 //
 // Errors:
 //   InvalidArgument - the endpoint's name or the token cannot be right.

@@ -131,6 +131,7 @@ class ClusterServer::Connections : public std::enable_shared_from_this<Connectio
   void BecomeStranger(uint64_t id, Guest& guest);
   void BecomePeer(uint64_t id, Guest& guest);
   void Replace(const std::string& host, uint64_t by);
+  void Pinged(uint64_t id);
   void Said(uint64_t id, Envelope envelope);
   void Pass(uint64_t id, Guest& guest, const Envelope& question);
   void Ended(uint64_t id, const absl::Status& why);
@@ -232,7 +233,7 @@ void ClusterServer::Connections::Greet(const std::shared_ptr<WireConnection>& wi
   WireConnection::Events events;  // Not called after Close, which drops each connection.
   events.shaken = [this, id] { Shaken(id); };
   events.said = [this, id](Envelope envelope) { Said(id, std::move(envelope)); };
-  events.pinged = [this, id] { Send(id, News(kPing, nlohmann::json::object())); };
+  events.pinged = [this, id] { Pinged(id); };
   events.ended = [this, id](const absl::Status& why) { Ended(id, why); };
   wire->Begin(/*is_server=*/true, kMaxStrangerFrame, std::move(events));
 }
@@ -292,6 +293,11 @@ void ClusterServer::Connections::Replace(const std::string& host, uint64_t by) {
   guest->second.wire->Drop();
   guests_.erase(guest);
   events_.left(former);
+}
+
+// No ping of a stranger prolongs its time.
+void ClusterServer::Connections::Pinged(uint64_t id) {
+  if (Guest* guest = FindPeer(id)) guest->wire->Send(News(kPing, nlohmann::json::object()));
 }
 
 void ClusterServer::Connections::Said(uint64_t id, Envelope envelope) {

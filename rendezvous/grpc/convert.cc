@@ -18,15 +18,16 @@
 #include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
-namespace {
-
-using google::protobuf::util::TimeUtil;
 
 absl::Status InRange(absl::string_view field, int64_t value, int64_t low, int64_t high) {
   if (low <= value && value <= high) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(field, " is ", value, ", must be ", low, " to ", high));
 }
+
+namespace {
+
+using google::protobuf::util::TimeUtil;
 
 absl::Status NotLonger(absl::string_view field, absl::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return absl::OkStatus();
@@ -377,7 +378,7 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   HLAUNCH_RETURN_IF_ERROR(OneLine("host", in.host(), kMaxNameBytes));
   HLAUNCH_RETURN_IF_ERROR(InRange("pid", in.pid(), 0, kMaxInt));
   HLAUNCH_RETURN_IF_ERROR(InRange("nproc", in.nproc(), 1, kMaxNproc));
-  HLAUNCH_RETURN_IF_ERROR(InRange("node_rank", in.node_rank(), 0, kMaxNodes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("node_rank", in.node_rank(), 0, kMaxNodes - 1));
   HLAUNCH_RETURN_IF_ERROR(Literal("address", in.address()));
   HLAUNCH_RETURN_IF_ERROR(
       InRange("number of other addresses", in.other_addresses_size(), 0, kMaxOtherAddresses));
@@ -569,7 +570,7 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
   HLAUNCH_RETURN_IF_ERROR(
       InRange("number of unreached", in.unreached_size(), 0, static_cast<int>(kMaxUnreached)));
   for (const int node_rank : in.unreached()) {
-    HLAUNCH_RETURN_IF_ERROR(InRange("update.unreached", node_rank, 0, kMaxNodes));
+    HLAUNCH_RETURN_IF_ERROR(InRange("update.unreached", node_rank, 0, kMaxNodes - 1));
   }
   out.unreached.assign(in.unreached().begin(), in.unreached().end());
   return out;
@@ -987,7 +988,7 @@ absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& in) {
     HLAUNCH_RETURN_IF_ERROR(OneLine("node.host", word.host(), kMaxNameBytes));
     HLAUNCH_RETURN_IF_ERROR(OneLine("node.problem", word.problem(), kMaxNameBytes));
     HLAUNCH_RETURN_IF_ERROR(NotLonger("node.text", word.text(), kMaxAnswerBytes));
-    HLAUNCH_RETURN_IF_ERROR(InRange("node.node_rank", word.node_rank(), 0, kMaxNodes));
+    HLAUNCH_RETURN_IF_ERROR(InRange("node.node_rank", word.node_rank(), 0, kMaxNodes - 1));
     HLAUNCH_RETURN_IF_ERROR(InRange("node.first_rank", word.first_rank(), 0, kMaxInt - kMaxNproc));
     HLAUNCH_RETURN_IF_ERROR(InRange("node.nproc", word.nproc(), 1, kMaxNproc));
     out.nodes.push_back({word.host(), word.node_rank(), word.first_rank(), word.nproc(),

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -59,6 +60,10 @@ absl::StatusOr<DrainRequest> FromProto(const v1::DrainNodeRequest& request);
 absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& question);
 absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& answer);
 absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);
+
+// Errors:
+//   InvalidArgument - `value` is not in the range; the message names `field`.
+absl::Status InRange(absl::string_view field, int64_t value, int64_t low, int64_t high);
 
 google::protobuf::Duration DurationToProto(Duration duration);
 // Errors:

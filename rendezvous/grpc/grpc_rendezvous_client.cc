@@ -9,6 +9,7 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -133,10 +134,15 @@ class GrpcRendezvousClient::Conversation {
         listener_(listener),
         contacted_(*contacted) {
     if (options_.taken_up) TakeUp(*options_.taken_up);
-    thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), "rdzv-client");
-      Run();
-    });
+    try {
+      thread_ = std::thread([this] {
+        ::pthread_setname_np(::pthread_self(), "rdzv-client");
+        Run();
+      });
+    } catch (const std::system_error& error) {
+      End(absl::ResourceExhaustedError(absl::StrCat(
+          "cannot start a thread that speaks to the rendezvous: ", error.code().message())));
+    }
   }
 
   ~Conversation() {
@@ -145,7 +151,7 @@ class GrpcRendezvousClient::Conversation {
       closing_ = MonotonicClock().Now() + kLastWord;
       WakeLocked();
     }
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     queue_.Shutdown();
     void* tag = nullptr;
     bool ok = false;
@@ -485,7 +491,8 @@ class GrpcRendezvousClient::Conversation {
     if (stream.response.has_policy()) {
       if (auto policy = FromProto(stream.response.policy()); policy.ok()) policy_ = *policy;
     }
-    if (options_.on_witnesses) options_.on_witnesses(policy_, learned_);
+    // A witness that stands by does not tell what holds for the job.
+    if (options_.on_witnesses && policy_) options_.on_witnesses(*policy_, learned_);
   }
 
   void EndInConfusion(const absl::Status& status) {
@@ -648,8 +655,8 @@ class GrpcRendezvousClient::Conversation {
   const NodeInfo info_;
   Listener* const listener_;
   Lease lease_;
-  JobPolicy policy_;        // The job's policy, once the rendezvous has sent it.
-  WitnessMembers learned_;  // Further places of the rendezvous.
+  std::optional<JobPolicy> policy_;  // The job's policy, once the rendezvous has sent it.
+  WitnessMembers learned_;           // Further places of the rendezvous.
   Instant begun_;
   Instant last_heard_;      // When our last message that was answered was sent.
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.

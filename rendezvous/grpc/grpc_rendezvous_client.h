@@ -69,8 +69,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
     };
     std::optional<TakenUp> taken_up = std::nullopt;
     // Called from the client's thread each time the rendezvous sends the list of witnesses, which
-    // keep the job's record, with what holds for the job. The rendezvous may be at any of them, so
-    // the client tries them before the endpoint. May be empty.
+    // keep the job's record, with what holds for the job; not before that is known. The rendezvous
+    // may be at any of them, so the client tries them before the endpoint. May be empty.
     std::function<void(const JobPolicy& policy, const WitnessMembers& witnesses)> on_witnesses =
         nullptr;
   };
@@ -79,7 +79,8 @@ class GrpcRendezvousClient final : public RendezvousClient {
   ~GrpcRendezvousClient() override;
 
   // `listener` must outlive the client. If info.address is empty, the client fills in this host's
-  // address on its route to the rendezvous.
+  // address on its route to the rendezvous. If its thread cannot be started, this calls OnEnd with
+  // ResourceExhausted before it returns.
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;

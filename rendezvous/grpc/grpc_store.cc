@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -145,6 +147,10 @@ namespace {
 // Reads on its own thread and holds the changes until they are taken.
 class GrpcWatch final : public StoreWatch {
  public:
+  using Explain = std::function<absl::Status(const grpc::Status&)>;
+
+  // `explain` says what the call's end means.
+  explicit GrpcWatch(Explain explain) : explain_(std::move(explain)) {}
   ~GrpcWatch() override {
     {
       MutexLock lock(&mu_);
@@ -157,11 +163,18 @@ class GrpcWatch final : public StoreWatch {
 
   grpc::ClientContext* context() { return &context_; }
 
-  void Begin(std::unique_ptr<grpc::ClientReader<v1::WatchKeysResponse>> reader) {
-    thread_ = std::thread([this, shared = std::move(reader)] {
-      ::pthread_setname_np(::pthread_self(), "store-watch");
-      Run(*shared);
-    });
+  absl::Status Begin(std::unique_ptr<grpc::ClientReader<v1::WatchKeysResponse>> reader) {
+    reader_ = std::move(reader);
+    try {
+      thread_ = std::thread([this] {
+        ::pthread_setname_np(::pthread_self(), "store-watch");
+        Run();
+      });
+    } catch (const std::system_error& error) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cannot start a thread for a watch: ", error.code().message()));
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::vector<KeyChange>> Next(Instant deadline) override {
@@ -178,9 +191,9 @@ class GrpcWatch final : public StoreWatch {
   }
 
  private:
-  void Run(grpc::ClientReader<v1::WatchKeysResponse>& reader) {
+  void Run() {
     v1::WatchKeysResponse response;
-    while (reader.Read(&response)) {
+    while (reader_->Read(&response)) {
       MutexLock lock(&mu_);
       while (whole_ && !stop_) changed_.Wait(&mu_);  // The server keeps what is not read.
       for (v1::ChangedKey& changed : *response.mutable_changes()) {
@@ -192,13 +205,15 @@ class GrpcWatch final : public StoreWatch {
       whole_ = !response.more();
       changed_.SignalAll();
     }
-    const absl::Status end = FromGrpcStatus(reader.Finish());
+    const absl::Status end = explain_(reader_->Finish());
     MutexLock lock(&mu_);
     end_ = end.ok() ? absl::UnavailableError("the watch was ended") : end;
     changed_.SignalAll();
   }
 
+  const Explain explain_;
   grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReader<v1::WatchKeysResponse>> reader_;
   Mutex mu_;
   CondVar changed_;
   std::vector<KeyChange> changes_ ABSL_GUARDED_BY(mu_);
@@ -326,11 +341,12 @@ absl::Status GrpcStore::Barrier(absl::string_view key, int64_t world_size, Insta
 }
 
 absl::StatusOr<std::unique_ptr<StoreWatch>> GrpcStore::Watch(absl::string_view prefix) {
-  auto watch = std::make_unique<GrpcWatch>();
+  auto watch = std::make_unique<GrpcWatch>(
+      [link = link_.get()](const grpc::Status& status) { return link->Explain(status); });
   v1::WatchKeysRequest request;
   link_->Sign(request.mutable_caller());
   request.set_prefix(std::string(prefix));
-  watch->Begin(link_->stub->WatchKeys(watch->context(), request));
+  HLAUNCH_RETURN_IF_ERROR(watch->Begin(link_->stub->WatchKeys(watch->context(), request)));
   return std::unique_ptr<StoreWatch>(std::move(watch));
 }
 

@@ -37,8 +37,10 @@ struct GrpcStoreOptions {
 //   Aborted - this incarnation does not hold its place (any more), or the job left the round.
 //   FailedPrecondition - the job is over.
 //
-// Thread-safe. At most 16 calls run at a time; more of them queue. While the rendezvous cannot be
-// reached, calls that change nothing are repeated until their deadline; other calls are not.
+// Thread-safe. At most 16 calls run at a time; more of them queue. A wait, a barrier and a watch
+// count for as long as they last, so a caller must hold fewer than 16 of them: else a Set that
+// would end them queues, and is Unavailable after the request time-out. While the rendezvous cannot
+// be reached, calls that change nothing are repeated until their deadline; other calls are not.
 class GrpcStore final : public Store, public WatchableStore {
  public:
   // The store connects with its first call.
@@ -71,6 +73,9 @@ class GrpcStore final : public Store, public WatchableStore {
   // After Unavailable it is unknown whether this arrival was counted.
   absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) override;
   // The watch has its own thread, "store-watch".
+  //
+  // Errors: further ones come with Next.
+  //   ResourceExhausted - the thread cannot be started.
   absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) override;
 
  private:

@@ -3,6 +3,7 @@
 
 #include "rendezvous/grpc/record_convert.h"
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ v1::MemberRecord ToProto(const MemberRecord& member) {
 }
 
 absl::StatusOr<MemberRecord> FromProto(const v1::MemberRecord& in) {
+  HLAUNCH_RETURN_IF_ERROR(InRange("member.told", in.told(), 0, INT64_MAX));
+  HLAUNCH_RETURN_IF_ERROR(InRange("member.node_rank", in.node_rank(), 0, kMaxNodes - 1));
+  HLAUNCH_RETURN_IF_ERROR(InRange("member.first_rank", in.first_rank(), 0, INT32_MAX));
   MemberRecord member;
   HLAUNCH_ASSIGN_OR_RETURN(member.info, hlaunch::FromProto(in.info()));
   member.info.route_address = in.route_address();
@@ -108,6 +112,44 @@ absl::StatusOr<RestartLog> RestartLogOf(const v1::JobRecord& in) {
   return out;
 }
 
+absl::Status CheckNumbers(const v1::JobRecord& in) {
+  const struct {
+    const char* field;
+    int64_t value;
+    int64_t most;
+  } numbers[] = {
+      {"round", in.round(), INT64_MAX},
+      {"restarts", in.restarts(), INT32_MAX},
+      {"round_nodes", in.round_nodes(), kMaxNodes},
+      {"succeeded", in.succeeded(), kMaxNodes},
+      {"stopped", in.stopped(), kMaxNodes},
+      {"world_size", in.world_size(), INT32_MAX},
+      {"master_port", in.master_port(), UINT16_MAX},
+      {"coordinator_port", in.coordinator_port(), UINT16_MAX},
+      {"total_failures", in.total_failures(), INT32_MAX},
+      {"total_excluded", in.total_excluded(), INT32_MAX},
+      {"judged_restarts", in.progress().judged_restarts(), INT32_MAX},
+      {"stuck_restarts", in.progress().stuck_restarts(), INT32_MAX},
+      {"in_a_row", in.restart_log().in_a_row(), INT32_MAX},
+  };
+  for (const auto& [field, value, most] : numbers) {
+    HLAUNCH_RETURN_IF_ERROR(InRange(field, value, 0, most));
+  }
+  for (const v1::GhostRecord& ghost : in.ghosts()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("ghost.pid", ghost.pid(), 0, INT32_MAX));
+  }
+  for (const v1::HeldRank& held : in.held_ranks()) {
+    HLAUNCH_RETURN_IF_ERROR(InRange("held.node_rank", held.node_rank(), 0, kMaxNodes - 1));
+  }
+  return absl::OkStatus();
+}
+
+// The table counts the members of a round by their ranks.
+absl::Status CheckRank(const MemberRecord& member, const v1::JobRecord& in) {
+  if (member.told != in.round()) return absl::OkStatus();
+  return InRange("member.node_rank", member.node_rank, 0, in.round_nodes() - 1);
+}
+
 }  // namespace
 
 v1::JobRecord ToProto(const JobRecord& record) {
@@ -148,6 +190,7 @@ v1::JobRecord ToProto(const JobRecord& record) {
 }
 
 absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
+  HLAUNCH_RETURN_IF_ERROR(CheckNumbers(in));
   JobRecord record;
   record.job_id = in.job_id();
   HLAUNCH_ASSIGN_OR_RETURN(record.policy, FromProto(in.policy()));
@@ -160,6 +203,7 @@ absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& in) {
   std::set<std::string> ids;
   for (const v1::MemberRecord& one : in.members()) {
     HLAUNCH_ASSIGN_OR_RETURN(MemberRecord member, FromProto(one));
+    HLAUNCH_RETURN_IF_ERROR(CheckRank(member, in));
     if (!ids.insert(member.info.node_id).second || member.info.job_id != record.job_id) {
       return absl::InvalidArgumentError("a member is there twice, or of another job");
     }

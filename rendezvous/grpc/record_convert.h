@@ -17,8 +17,8 @@ v1::JobRecord ToProto(const JobRecord& record);
 
 // Errors:
 //   FailedPrecondition - a node in it speaks another protocol.
-//   InvalidArgument - a field that is checked is out of its range; or a member is there twice, or
-//       belongs to another job.
+//   InvalidArgument - a number is out of its range, or a member's rank is none of its round; or a
+//       member is there twice, or belongs to another job.
 absl::StatusOr<JobRecord> FromProto(const v1::JobRecord& record);
 
 }  // namespace hlaunch

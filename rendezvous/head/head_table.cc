@@ -36,15 +36,15 @@ HeadTable::HeadTable(Options options, HeadRecord record, HeadTime t)
       hosts_(std::move(record.hosts), t.wall_ms),
       jobs_(std::move(record.jobs), record.last_number, VersionsFrom(t)),
       kept_number_(record.last_number) {
-  HoldAgain();
+  HoldAgain(t);
 }
 
 // Reserves again what the stored jobs hold.
-void HeadTable::HoldAgain() {
+void HeadTable::HoldAgain(HeadTime t) {
   for (const uint64_t number : jobs_.placed()) {
     const HeadJob& job = *jobs_.Find(number);
     for (const HeadPart& part : job.parts) {
-      if (!part.closed()) hosts_.Hold(job, part);
+      if (!part.closed()) hosts_.Hold(job, part, t.wall_ms);
     }
   }
 }
@@ -207,16 +207,18 @@ bool HeadTable::PlaceOne(HeadJob& job, HeadTime t) {
   return true;
 }
 
-// Jobs behind `first` wait for it. Each gets this reason once.
+// Jobs behind `first` wait for it, except those that cannot start at all and keep that reason. Each
+// gets this reason once.
 void HeadTable::SayBehind(uint64_t first) {
-  if (first != first_) told_upto_ = first;
+  if (first != first_ || told_with_ != hosts_.capacity()) told_upto_ = first;
   first_ = first;
+  told_with_ = hosts_.capacity();
   if (first == 0) return;
   const std::set<uint64_t>& waiting = jobs_.waiting();
   const std::string why = absl::StrCat("waits behind job ", first);
   for (auto at = waiting.upper_bound(told_upto_); at != waiting.end(); ++at) {
-    SayWhy(*jobs_.Find(*at), why, first);
-    told_upto_ = *at;
+    HeadJob& job = *jobs_.Find(told_upto_ = *at);
+    if (job.hopeless_with != hosts_.capacity()) SayWhy(job, why, first);
   }
 }
 

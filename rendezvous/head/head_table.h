@@ -111,7 +111,7 @@ class HeadTable {
   std::vector<int64_t> TakeWaits() { return std::exchange(waits_, {}); }
 
  private:
-  void HoldAgain();
+  void HoldAgain(HeadTime t);
   bool Settling(HeadTime t);
   void LookersOn(const std::string& host);
   bool WaitsForItsUser(HeadJob& job);
@@ -130,6 +130,7 @@ class HeadTable {
   uint64_t tried_ = 0;      // PlaceSome goes on behind this job; 0: it starts with the first one.
   uint64_t first_ = 0;      // The job that waits for others to end; 0: none does.
   uint64_t told_upto_ = 0;  // Jobs up to this one show that they wait behind first_.
+  uint64_t told_with_ = 0;  // hosts_.capacity() when they were told.
   bool settling_ = true;
 };
 

@@ -203,9 +203,11 @@ void HostBook::Remove(const std::string& name) {
   ++capacity_;
 }
 
-void HostBook::Hold(const HeadJob& job, const HeadPart& part) {
+void HostBook::Hold(const HeadJob& job, const HeadPart& part, int64_t wall_ms) {
+  const bool is_new = !hosts_.contains(part.host);
   HeadHost& host = hosts_[part.host];
   host.name = part.host;
+  if (is_new) host.seen_ms = wall_ms;
   host.held[job.number] = {job.device_kind, part.devices, part.slots, job.request.exclusive};
   stale_.insert(part.host);
 }

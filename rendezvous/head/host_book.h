@@ -68,7 +68,9 @@ class HostBook {
              int64_t stop_ms);  // An empty reason ends it.
   void Remove(const std::string& name);
 
-  void Hold(const HeadJob& job, const HeadPart& part);
+  // A host that the book lacks is added, and counts as away since `wall_ms`: after a loss of power
+  // a job may have been stored and its host not.
+  void Hold(const HeadJob& job, const HeadPart& part, int64_t wall_ms);
   void Release(uint64_t job, const std::string& name);
 
   // Return the rooms of all hosts by name, node9 before node10: Rooms as of RoomOf, EmptyRooms as

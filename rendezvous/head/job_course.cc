@@ -65,7 +65,7 @@ nlohmann::json BodyOf(const HeadOrder& order) {
   return std::visit([](const auto& what) { return ToJson(what); }, order.what);
 }
 
-void JobCourse::Begin(HeadJob& job, const Placement& placement, std::string token, HeadTime) {
+void JobCourse::Begin(HeadJob& job, const Placement& placement, std::string token, HeadTime t) {
   job.token = std::move(token);
   job.device_kind = placement.kind;
   job.spares = placement.spares;
@@ -78,7 +78,7 @@ void JobCourse::Begin(HeadJob& job, const Placement& placement, std::string toke
     part.devices = node.devices;
     part.slots = node.slots;
     part.workers = node.workers;
-    hosts_.Hold(job, part);
+    hosts_.Hold(job, part, t.wall_ms);
     job.parts.push_back(std::move(part));
   }
   job.why = WhyStarting(job);

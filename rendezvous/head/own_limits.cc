@@ -3,9 +3,11 @@
 
 #include "rendezvous/head/own_limits.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/cluster/json_fields.h"
 
 namespace hlaunch {
 
@@ -20,7 +22,8 @@ size_t BytesOf(const JobRequest& request) {
 
 namespace {
 
-constexpr size_t kMostOfOne = 3 << 20;      // An order to start is one frame.
+// An order to start is one frame of kMaxClusterFrame. The rest of it is for what the head adds.
+constexpr size_t kMostSent = 3 << 20;
 constexpr size_t kMostOfAll = 256UL << 20;  // All start orders of a job, in memory.
 
 }  // namespace
@@ -33,11 +36,13 @@ absl::Status MaySubmit(const JobRequest& request, const OwnJobs& own, int all_jo
                                                    limits.max_nodes, " at the same time"));
   }
   const size_t bytes = BytesOf(request);
+  const size_t sent = TextOf(ToJson(request)).size();  // JSON writes some bytes as six.
   const size_t nodes = static_cast<size_t>(request.max_nodes) + request.spares;
-  if (bytes > kMostOfOne || bytes * nodes > kMostOfAll) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the job's words and environment have ", bytes >> 10, " KiB, which are too many for ",
-        nodes, nodes == 1 ? " node" : " nodes", "; --export names what of the environment goes"));
+  if (sent > kMostSent || bytes * nodes > kMostOfAll) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the job's words and environment have ", std::max(bytes, sent) >> 10,
+                     " KiB, which are too many for ", nodes, nodes == 1 ? " node" : " nodes",
+                     "; --export names what of the environment goes"));
   }
   if (own.waiting >= limits.max_waiting) {
     return absl::ResourceExhaustedError(absl::StrCat(

@@ -80,7 +80,9 @@ absl::StatusOr<std::string> JoinDesk::Join(const JoinQuestion& question, const s
         "a host named ", question.host, " is connected to the cluster now; if this is another ",
         "host, give it another name with --name, else stop hlaunchd there"));
   }
-  if (!hosts_.contains(question.host) && hosts_.size() >= kMaxClusterHosts) {
+  const bool known = hosts_.contains(question.host);
+  if (!known && hosts_.size() >= kMaxClusterHosts) ForgetRefusedHosts(now);
+  if (!known && hosts_.size() >= kMaxClusterHosts) {
     return absl::ResourceExhaustedError(
         absl::StrCat("this cluster has ", hosts_.size(), " hosts, which is as many as it may"));
   }
@@ -221,6 +223,16 @@ void JoinDesk::ForgetTokens(std::time_t now) {
 void JoinDesk::ForgetHosts(std::time_t now) {
   std::erase_if(hosts_, [&](const auto& of) {
     return now >= of.second.expires + kRemembered && of.first != own_host_;
+  });
+}
+
+// Their loss only makes an answer less exact. A host that was thrown out in this very second stays,
+// so that a next certificate of its name is issued later than its last.
+void JoinDesk::ForgetRefusedHosts(std::time_t now) {
+  std::erase_if(hosts_, [&](const auto& of) {
+    const Host& host = of.second;
+    const bool thrown_out = host.thrown_out != 0 && host.refused < now;
+    return (thrown_out || now >= host.expires) && of.first != own_host_;
   });
 }
 

@@ -65,7 +65,8 @@ class JoinDesk {
   //   FailedPrecondition - another host, or another request of this host, has used the token.
   //   AlreadyExists - the name is in use: by a connected host, or by the head's own host.
   //   ResourceExhausted - the token is wrong, like many before it from that address; wait a minute.
-  //       Or the cluster has as many hosts as it may have.
+  //       Or the cluster has as many hosts as it may have, without those that were thrown out or
+  //       whose certificates have expired.
   //   Internal - OpenSSL refuses.
   absl::StatusOr<std::string> Join(const JoinQuestion& question, const std::string& address,
                                    bool connected, std::time_t now);
@@ -129,6 +130,7 @@ class JoinDesk {
   void CountFailure(const std::string& address, std::time_t now);
   void ForgetTokens(std::time_t now);
   void ForgetHosts(std::time_t now);
+  void ForgetRefusedHosts(std::time_t now);
 
   Authority authority_;
   std::string pin_;

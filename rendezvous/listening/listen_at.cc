@@ -15,7 +15,7 @@ absl::StatusOr<ListeningSocket> ListenAt(const std::string& host, uint16_t port)
   absl::StatusOr<ListeningSocket> listening = absl::UnavailableError("no address");
   for (const std::string& address : addresses) {
     listening = Listen(address, port);
-    if (listening.ok()) break;
+    if (!absl::IsInvalidArgument(listening.status())) break;  // It is an address of this host.
   }
   return listening;
 }

@@ -3,9 +3,12 @@
 
 #include "rendezvous/listening/lookup.h"
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "proto/base/address.h"
 #include "rendezvous/listening/route.h"
 
@@ -15,8 +18,14 @@ std::shared_ptr<Lookup> Lookup::Start(const std::string& host) {
   auto lookup = std::make_shared<Lookup>();
   if (IsAddressLiteral(host)) {
     lookup->Set(ResolveHost(host));
-  } else {
+    return lookup;
+  }
+  try {
     std::thread([lookup, host] { lookup->Set(ResolveHost(host)); }).detach();
+  } catch (const std::system_error& error) {
+    lookup->Set(absl::UnavailableError(
+        absl::StrCat("cannot resolve '", host,
+                     "': cannot start a thread for the resolver: ", error.code().message())));
   }
   return lookup;
 }

@@ -23,7 +23,8 @@ class Lookup {
  public:
   using Result = absl::StatusOr<std::vector<std::string>>;  // As of ResolveHost.
 
-  // A literal is answered at once and without a thread.
+  // A literal is answered at once and without a thread. If no thread can be started, the result is
+  // Unavailable, since this may pass.
   static std::shared_ptr<Lookup> Start(const std::string& host);
 
   // Unset until the resolver has answered.

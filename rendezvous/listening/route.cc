@@ -50,6 +50,17 @@ std::string ToText(const sockaddr* address, socklen_t length) {
   return text;
 }
 
+// Returns false if a socket that connects is neither accepted nor refused until `deadline`.
+bool AwaitRoom(int fd, Instant deadline) {
+  pollfd poll_fd = {fd, POLLOUT, 0};
+  for (;;) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
+    const int ready = ::poll(&poll_fd, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+    if (ready >= 0 || errno != EINTR) return ready == 1;  // A signal may come meanwhile.
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> LocalAddressTowards(absl::string_view literal) {
@@ -115,9 +126,7 @@ int TryToConnect(const std::string& literal, uint16_t port, Duration patience) {
     return 0;
   }
   if (errno != EINPROGRESS) return errno;
-  pollfd poll_fd = {fd.get(), POLLOUT, 0};
-  const auto limit = std::chrono::ceil<std::chrono::milliseconds>(patience);
-  if (::poll(&poll_fd, 1, static_cast<int>(limit.count())) != 1) return ETIMEDOUT;
+  if (!AwaitRoom(fd.get(), MonotonicClock().Now() + patience)) return ETIMEDOUT;
   int error = 0;
   socklen_t length = sizeof error;
   ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);

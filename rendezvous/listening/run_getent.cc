@@ -55,8 +55,9 @@ class Actions {
   posix_spawnattr_t attributes_;
 };
 
-// Reads until the other end is closed, kMostBytes have come, or `deadline` has passed.
-std::string ReadUntil(int fd, Instant deadline) {
+// Reads until the other end is closed, which sets `closed`, or kMostBytes have come, or `deadline`
+// has passed.
+std::string ReadUntil(int fd, Instant deadline, bool* closed) {
   std::string text;
   while (text.size() < kMostBytes) {
     const auto left =
@@ -67,7 +68,8 @@ std::string ReadUntil(int fd, Instant deadline) {
     if (ready <= 0) return text;
     char bytes[4096];
     const ssize_t got = ::read(fd, bytes, sizeof bytes);
-    if (got <= 0) return text;
+    *closed = got <= 0;
+    if (*closed) return text;
     text.append(bytes, static_cast<size_t>(got));
   }
   return text;
@@ -86,10 +88,11 @@ std::string RunGetent(const std::string& host, Duration patience) {
   const pid_t pid = Actions(input.get()).Spawn(argv);
   input.Close();
   if (pid < 0) return "";
-  std::string text = ReadUntil(output.get(), deadline);
-  // A child that has closed its output ends by itself, and another thread may have reaped it
-  // already.
-  if (text.size() >= kMostBytes || MonotonicClock().Now() >= deadline) ::kill(pid, SIGKILL);
+  bool closed = false;
+  std::string text = ReadUntil(output.get(), deadline, &closed);
+  // A child that has closed its output ends by itself. Another thread may have reaped it already,
+  // and its pid may be that of another process by now.
+  if (!closed) ::kill(pid, SIGKILL);
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return text;

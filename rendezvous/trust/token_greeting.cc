@@ -120,10 +120,14 @@ absl::StatusOr<std::string> ClientGreeting::Prove(absl::string_view bytes) const
                        "give all nodes the same with HLAUNCH_TOKEN or --token-file, or "
                        "--token-file none");
       case GreetingRefusal::kOtherToken:
-        break;
+        return differs("this node's token is not the rendezvous' token",
+                       "give all nodes the same with HLAUNCH_TOKEN or --token-file");
     }
-    return differs("this node's token is not the rendezvous' token",
-                   "give all nodes the same with HLAUNCH_TOKEN or --token-file");
+    return absl::PermissionDeniedError(
+        absl::StrCat("the rendezvous refuses this node for reason ",
+                     static_cast<int>(static_cast<unsigned char>(bytes[kHeadBytes])),
+                     ", which this version of hlaunch does not know; install the same version of "
+                     "hlaunch on both hosts"));
   }
   const bool more = bytes.size() < kAnswerBytes &&
                     (MayBegin(bytes, kAnswerHead) || MayBegin(bytes, kRefusalHead));

@@ -94,7 +94,7 @@ void WitnessThread::Take(const WitnessEvent& event, const WitnessStep& step) {
     leads_ = step.leads;
     kept_ = decided_ = witness_.entry()->version;
   }
-  if (std::holds_alternative<WitnessProposed>(event)) {
+  if (std::holds_alternative<WitnessProposed>(event) && --untaken_ == 0) {
     proposal_.denied = step.denied;
     if (step.denied.empty()) proposal_.version = witness_.entry()->version;
   }
@@ -129,6 +129,7 @@ absl::StatusOr<uint64_t> WitnessThread::Keep(Term term, std::string record, uint
                                            " of the record, not version ", expected));
   }
   proposal_ = {};
+  ++untaken_;
   events_.push_back(WitnessProposed{term, std::move(record)});
   changed_.SignalAll();
   for (bool in_time = true;;) {

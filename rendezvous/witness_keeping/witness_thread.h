@@ -99,6 +99,9 @@ class WitnessThread {
   uint64_t decided_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t kept_ ABSL_GUARDED_BY(mu_) = 0;  // The version at the start, or returned last.
   Proposal proposal_ ABSL_GUARDED_BY(mu_);
+  // Proposals that the witness has not taken yet. Only the last is that of the current Keep; those
+  // before it are of calls that gave up.
+  int untaken_ ABSL_GUARDED_BY(mu_) = 0;
   std::thread thread_;
 };
 

@@ -44,6 +44,7 @@ inline JobRecord KeptJob(const std::string& job_id, Round round) {
   record.policy = Policy(2, 2, 3);
   record.state = JobState::kRunning;
   record.round = round;
+  record.round_nodes = kMaxNodes;  // Some tests put more members into it.
   for (int i = 0; i < 2; ++i) {
     MemberRecord member;
     member.info = Node(i, 2, 2);

@@ -278,7 +278,8 @@ TEST_F(Strangers, WhoSayNothingAreCutInTime) {
   ASSERT_TRUE(Until([&] { return shy->shaken && lingering->shaken; }));
   lingering->wire->Send(Question(1, "join", json::object()));
   EXPECT_TRUE(Until([&] {
-    shy->wire->Send(News(kPing, json::object()));  // It lives, and asks nothing.
+    shy->wire->Send(News(kPing, json::object()));        // It lives, and asks nothing.
+    lingering->wire->Send(News(kPing, json::object()));  // It lives, and does not leave.
     return IsClosed(mute) && shy->ended.size() == 1 && lingering->ended.size() == 1;
   }));
   EXPECT_EQ(lingering->said.size(), 1u);

@@ -409,6 +409,7 @@ TEST(Convert, NamesTheFieldThatIsNonsense) {
       {"max_nodes", [](v1::NodeInfo* m) { m->mutable_policy()->set_max_nodes(-5); }},
       {"nproc", [](v1::NodeInfo* m) { m->set_nproc(0); }},
       {"node_rank", [](v1::NodeInfo* m) { m->set_node_rank(-1); }},
+      {"node_rank", [](v1::NodeInfo* m) { m->set_node_rank(kMaxNodes); }},
       {"max_restarts", [](v1::NodeInfo* m) { m->mutable_policy()->set_max_restarts(-1); }},
       {"address", [](v1::NodeInfo* m) { m->set_address("gpu-01"); }},
       {"spares", [](v1::NodeInfo* m) { m->mutable_policy()->set_spares(-1); }},
@@ -443,6 +444,7 @@ TEST(Convert, RefusesUpdatesThatAreNonsense) {
       {"failure.log_tail",
        [](v1::NodeUpdate* m) { m->add_failures()->set_log_tail(std::string(4097, 'x')); }},
       {"left_exit_code", [](v1::NodeUpdate* m) { m->set_left_exit_code(256); }},
+      {"update.unreached", [](v1::NodeUpdate* m) { m->add_unreached(kMaxNodes); }},
   };
   for (const auto& [field, make_bad] : cases) {
     v1::NodeUpdate message = ToProto(NodeUpdate());

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@
 #include "proto/base/mutex.h"
 #include "proto/contract/exit_code.h"
 #include "proto/contract/rank_list.h"
+#include "rendezvous/ask/call_rendezvous.h"
 #include "rendezvous/ask/rank_client.h"
 #include "rendezvous/ask/status_client.h"
 #include "rendezvous/c10d/c10d_server.h"
@@ -33,6 +35,7 @@
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/trust/job_token.h"
 #include "tests/fakes/tcp_proxy.h"
+#include "tests/rendezvous/no_threads.h"
 #include "tests/rendezvous/rounds.h"
 #include "tests/rendezvous/site_certificates.h"
 
@@ -420,6 +423,25 @@ TEST(GrpcRendezvous, AsksRanksThroughTheirAgents) {
                                        Trust::OfToken(kOtherToken).value()};
   EXPECT_TRUE(absl::IsPermissionDenied(AskRanks(stranger, "job", question).status()));
   RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, GivesAPlaceThatIsNotReachedNoTimeToAnswer) {
+  Host host;
+  const ListeningSocket mute = *Listen("127.0.0.1", 0);
+  const auto left_at = [](const RendezvousEndpoint& endpoint, Instant deadline) {
+    Duration left = Duration::zero();
+    const absl::Status called =
+        CallRendezvous(endpoint, deadline, std::chrono::hours(2), "status",
+                       [&](v1::Rendezvous::Stub&, grpc::ClientContext* context) {
+                         left = context->deadline() - std::chrono::system_clock::now();
+                         return grpc::Status::OK;
+                       });
+    EXPECT_TRUE(called.ok()) << called;
+    return left;
+  };
+  const Instant now = MonotonicClock().Now();
+  EXPECT_GT(left_at(host.endpoint, now + seconds(100)), std::chrono::hours(1));
+  EXPECT_LT(left_at({"127.0.0.1", mute.port, Trust()}, now), std::chrono::hours(1));
 }
 
 TEST(GrpcRendezvous, EndsWhileAQuestionIsOpen) {
@@ -930,6 +952,52 @@ TEST(GrpcRendezvous, AnAddressOfAWitnessIsNoneOfTheEndpoint) {
   for (const Lookup::Result& found : heard) {
     EXPECT_THAT(found.value(), testing::ElementsAre(first.address));
   }
+}
+
+// A witness that stands by: it tells where the others are.
+class StandsBy final : public Jobs, public WitnessPost {
+ public:
+  absl::Status CheckLeads() const override { return absl::UnavailableError("another one leads"); }
+  absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
+    return CheckLeads();
+  }
+  std::shared_ptr<JobRendezvous> Find(absl::string_view) override { return nullptr; }
+  std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
+  std::vector<JobStatus> List() override { return {}; }
+  absl::Status Hear(absl::string_view, WitnessLetter) override { return absl::OkStatus(); }
+  void ProvenDead(absl::string_view, Incarnation) override {}
+  WitnessMembers Places() const override { return places; }
+
+  WitnessMembers places;
+};
+
+TEST(GrpcRendezvous, NoWitnessIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
+  Host host;
+  StandsBy jobs;
+  jobs.places = {{NewIncarnation(), "node1", HostPort("127.0.0.1", host.endpoint.port)}};
+  ListeningSocket socket = Listen("127.0.0.1", 0).value();
+  GrpcRendezvousClient::Options options;
+  options.endpoint = {"127.0.0.1", socket.port, Trust()};
+  std::atomic<int> told = 0;
+  options.on_witnesses = [&told](const JobPolicy&, const WitnessMembers&) { ++told; };
+  RendezvousServer::Options serving;
+  serving.listener = std::move(socket.fd);
+  serving.witnesses = &jobs;
+  const auto server = RendezvousServer::Start(std::move(serving), jobs).value();
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // Where the witness has sent it.
+  member.Leave();
+  EXPECT_EQ(told, 0);
+}
+
+TEST(GrpcRendezvous, SaysThatThereIsNoThreadToSpeakWithIt) {
+  const Host host;
+  std::optional<Member> member;
+  {
+    const NoThreads out_of_threads;
+    member.emplace(host.endpoint, Node(0, 1, 1));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(member->AwaitEnd()));
 }
 
 TEST(GrpcRendezvous, GarbageHarmsOnlyItsOwnConnection) {

@@ -80,6 +80,7 @@ class Filler {
         {"hlaunch.v1.NodeInfo.protocol", kProtocolMajor},
         {"hlaunch.v1.Policy.min_nodes", 2},
         {"hlaunch.v1.Policy.max_nodes", 90},
+        {"hlaunch.v1.JobRecord.round_nodes", 98},      // More than any node's rank.
         {"google.protobuf.Timestamp.nanos", 5000000},  // What is kept are milliseconds.
     };
     const auto bound = kNumbers.find(field->full_name());
@@ -152,6 +153,47 @@ TEST_P(RecordTest, EveryFieldSurvivesTheJournalAndARestart) {
   const JobRecord again = WrittenAndRead(restored.Record());
 
   EXPECT_EQ(Differences(filled, ToProto(again)), "");
+}
+
+// Each breaks one number of a good record; the error must name it.
+TEST(RecordConvert, RefusesNumbersOutOfRange) {
+  using Break = void (*)(v1::JobRecord*);
+  const std::pair<const char*, Break> cases[] = {
+      {"round", [](v1::JobRecord* m) { m->set_round(-1); }},
+      {"restarts", [](v1::JobRecord* m) { m->set_restarts(-1); }},
+      {"round_nodes", [](v1::JobRecord* m) { m->set_round_nodes(kMaxNodes + 1); }},
+      {"succeeded", [](v1::JobRecord* m) { m->set_succeeded(-1); }},
+      {"stopped", [](v1::JobRecord* m) { m->set_stopped(-1); }},
+      {"world_size", [](v1::JobRecord* m) { m->set_world_size(-1); }},
+      {"master_port", [](v1::JobRecord* m) { m->set_master_port(65536); }},
+      {"coordinator_port", [](v1::JobRecord* m) { m->set_coordinator_port(65536 + 4000); }},
+      {"total_failures", [](v1::JobRecord* m) { m->set_total_failures(-1); }},
+      {"total_excluded", [](v1::JobRecord* m) { m->set_total_excluded(-1); }},
+      {"judged_restarts", [](v1::JobRecord* m) { m->mutable_progress()->set_judged_restarts(-1); }},
+      {"stuck_restarts", [](v1::JobRecord* m) { m->mutable_progress()->set_stuck_restarts(-1); }},
+      {"in_a_row", [](v1::JobRecord* m) { m->mutable_restart_log()->set_in_a_row(-1); }},
+      {"ghost.pid", [](v1::JobRecord* m) { m->mutable_ghosts(1)->set_pid(-1); }},
+      {"held.node_rank",
+       [](v1::JobRecord* m) { m->mutable_held_ranks(1)->set_node_rank(kMaxNodes); }},
+      {"member.told", [](v1::JobRecord* m) { m->mutable_members(1)->set_told(-1); }},
+      {"member.node_rank", [](v1::JobRecord* m) { m->mutable_members(1)->set_node_rank(-1); }},
+      {"member.node_rank",
+       [](v1::JobRecord* m) {  // The round has ranks 0 to 97.
+         m->mutable_members(1)->set_told(m->round());
+         m->mutable_members(1)->set_node_rank(98);
+       }},
+      {"member.first_rank", [](v1::JobRecord* m) { m->mutable_members(1)->set_first_rank(-1); }},
+  };
+  v1::JobRecord good;
+  Filler().Fill(&good);
+  ASSERT_TRUE(FromProto(good).ok()) << FromProto(good).status();
+  for (const auto& [field, make_bad] : cases) {
+    v1::JobRecord message = good;
+    make_bad(&message);
+    const absl::Status status = FromProto(message).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_EQ(status.message().find(field), 0u) << status;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(States, RecordTest,

@@ -221,6 +221,25 @@ TEST_F(HeadTableTest, LetsJobsPassOneThatCannotEverStart) {
   EXPECT_EQ(world.State(huge), ClusterJobState::kStarting);
 }
 
+// The job before it waited for its user at first, and so held up nobody.
+TEST_F(HeadTableTest, SaysOfAJobThatCannotStartWhyThatIsWhoeverIsBeforeIt) {
+  world.limits.max_running = 1;
+  world.Restart();
+  world.Come("node1", FactsOf(8));
+  const uint64_t alices = world.Submit(RequestOf(1, 4));
+  const uint64_t bobs = world.Submit(RequestOf(1, 4), kBob);
+  const uint64_t next = world.Submit(RequestOf(1, 8));
+  const uint64_t huge = world.Submit(RequestOf(1, 9), kRoot);
+  world.Tell("node1", alices, PartState::kEnded, "", 0);
+  EXPECT_THAT(world.Why(next), HasSubstr("needs 1 node with 8 free hpu"));
+  EXPECT_THAT(world.Why(huge), HasSubstr("jobs behind it go first"));
+  world.Come("node2", FactsOf(1));  // Whether it can start now is found out in its turn.
+  EXPECT_THAT(world.Why(huge), HasSubstr("waits behind job 3"));
+  world.Tell("node1", bobs, PartState::kEnded, "", 0);
+  EXPECT_EQ(world.State(next), ClusterJobState::kStarting);
+  EXPECT_THAT(world.Why(huge), HasSubstr("jobs behind it go first"));
+}
+
 TEST_F(HeadTableTest, EndsAWaitingJobAtOnce) {
   world.Come("node1", FactsOf(8));
   const uint64_t job = world.Submit(RequestOf(2));
@@ -390,6 +409,13 @@ TEST_F(HeadTableTest, GoesOnAfterARestart) {
   world.Come("node2", FactsOf(8), {Told(job, PartState::kEnded, 0)});
   EXPECT_THAT(world.Orders(), ElementsAre("node2 forget 1", "node2 start 2"));
   EXPECT_EQ(world.State(job), ClusterJobState::kRunning);
+}
+
+TEST_F(HeadTableTest, AHostThatOnlyAJobsFileNamesIsAwaySinceTheRestart) {
+  const uint64_t job = RunTwoNodes();
+  world.kept_hosts = nlohmann::json::object();  // The power went before they were on the disk.
+  world.Restart();
+  EXPECT_EQ(world.View(job).parts[1].state, "running, away since 2027-01-15T08:00:00.000Z");
 }
 
 TEST_F(HeadTableTest, StartsAJobThatWasPlacedJustBeforeARestart) {
@@ -654,6 +680,14 @@ TEST_F(HeadTableTest, TakesNoJobWhoseStartWouldFillItsMemory) {
   EXPECT_NE(submit().code(), absl::StatusCode::kInvalidArgument);
   request.environment.resize(40, request.environment[0]);
   EXPECT_THAT(std::string(submit().message()), HasSubstr("too many for 1 node;"));
+}
+
+TEST_F(HeadTableTest, TakesNoJobWhoseStartIsTooLongToBeSent) {
+  JobRequest request = RequestOf(1);
+  request.environment.assign(7, "A=" + std::string(100'000, '\x01'));  // JSON writes it as \u0001.
+  const auto answer = AnswerUser(*world.table, kAlice, "submit", ToJson(request), world.t());
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("too many for 1 node;"));
 }
 
 TEST_F(HeadTableTest, ListsAsManyHostsAsFitInAnAnswer) {

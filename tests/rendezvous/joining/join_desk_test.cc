@@ -283,6 +283,31 @@ TEST_F(JoinDeskTest, HoldsAsManyHostsAsAClusterMayHaveAndReadsThemAgain) {
   std::filesystem::remove_all(path);
 }
 
+TEST_F(JoinDeskTest, HostsThatAreRefusedTakeNoPlaceOfOthers) {
+  const CertifiedHost thrown_out = Joined("thrown-out", kNow);
+  ASSERT_TRUE(desk_.ThrowOut("thrown-out", kNow).ok());
+  nlohmann::json state = desk_.ToJson();
+  for (size_t i = 1; i < kMaxClusterHosts; ++i) {
+    state["hosts"].push_back({{"name", absl::StrCat("node", i)},
+                              {"issued", kNow},
+                              {"expires", i == 1 ? kNow + 60 : kNow + kCertificateLife},
+                              {"refused", 0},
+                              {"thrown_out", 0},
+                              {"token", ""}});
+  }
+  desk_ = *JoinDesk::FromJson(OurAuthority(), state);
+  EXPECT_EQ(Join("a", NewToken(kNow), kNow).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Join("a", NewToken(kNow + 1), kNow + 1).ok());  // For the one that was thrown out.
+  EXPECT_EQ(Join("b", NewToken(kNow + 1), kNow + 1).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Join("b", NewToken(kNow + 60), kNow + 60).ok());  // For the one that has expired.
+  EXPECT_NE(Refusal(thrown_out, kNow + 60), "");
+  ASSERT_TRUE(desk_.ThrowOut("b", kNow + 61).ok());
+  const CertifiedHost back = Joined("thrown-out", kNow + 62);
+  EXPECT_EQ(Refusal(back, kNow + 62), "");
+  EXPECT_NE(Refusal(thrown_out, kNow + 62), "");
+}
+
 TEST_F(JoinDeskTest, RefusesAStateThatIsNone) {
   for (const char* state : {R"({"tokens": 1})", R"({"hosts": [1]})", R"({"hosts": [{"name": 1}]})",
                             R"({"hosts": [{"issued": -1}]})", R"({"tokens": [{"until": "x"}]})"}) {

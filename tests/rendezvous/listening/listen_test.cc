@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/listening/listen_at.h"
 #include "tests/rendezvous/raw_connection.h"
 
 namespace hlaunch {
@@ -42,6 +43,16 @@ TEST(Listen, NamesThePortThatIsInUse) {
   const auto first = Listen("127.0.0.1", 0);
   ASSERT_TRUE(first.ok());
   const absl::Status second = Listen("127.0.0.1", first->port).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
+  EXPECT_THAT(std::string(second.message()),
+              HasSubstr(absl::StrCat("127.0.0.1 port ", first->port)));
+}
+
+// Nobody is to find one service at one address of a name and another one at the next.
+TEST(ListenAt, SaysThatThePortIsInUseAtTheFirstAddressOfAName) {
+  const auto first = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(first.ok());
+  const absl::Status second = ListenAt("localhost", first->port).status();
   EXPECT_TRUE(absl::IsAlreadyExists(second)) << second;
   EXPECT_THAT(std::string(second.message()),
               HasSubstr(absl::StrCat("127.0.0.1 port ", first->port)));

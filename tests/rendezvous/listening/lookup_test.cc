@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/rendezvous/no_threads.h"
+
 namespace hlaunch {
 namespace {
 
@@ -21,6 +23,13 @@ TEST(Lookup, AnswersForANameLater) {
   const auto found = Lookup::Start("localhost")->Await(MonotonicClock().Now() + seconds(300));
   ASSERT_TRUE(found.has_value() && found->ok());
   EXPECT_THAT(**found, testing::Contains("127.0.0.1"));
+}
+
+TEST(Lookup, SaysThatThereIsNoThreadForTheResolver) {
+  const NoThreads out_of_threads;
+  const auto found = Lookup::Start("localhost")->result();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::IsUnavailable(found->status())) << found->status();
 }
 
 TEST(Lookup, OutlivesWhoeverAsked) {

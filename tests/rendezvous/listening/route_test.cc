@@ -5,11 +5,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <cerrno>
 
 #include "proto/base/address.h"
+#include "proto/base/clock.h"
 #include "rendezvous/listening/listen.h"
+#include "tests/rendezvous/raw_connection.h"
 
 namespace hlaunch {
 namespace {
@@ -71,6 +76,38 @@ TEST(TryToConnect, TellsTakenFromRefusedFromNoAddress) {
     EXPECT_EQ(TryToConnect(loopback, port, std::chrono::seconds(10)), ECONNREFUSED);
   }
   EXPECT_EQ(TryToConnect("localhost", 1, std::chrono::seconds(10)), EINVAL);
+}
+
+// A signal every millisecond, which interrupts whatever blocks, for as long as it lives.
+class ManySignals {
+ public:
+  ManySignals() {
+    struct sigaction ignore = {};
+    ignore.sa_handler = [](int) {};
+    EXPECT_EQ(::sigaction(SIGALRM, &ignore, &before_), 0);
+    const itimerval often = {{0, 1000}, {0, 1000}};
+    EXPECT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  }
+  ManySignals(const ManySignals&) = delete;
+  ~ManySignals() {
+    const itimerval never = {};
+    EXPECT_EQ(::setitimer(ITIMER_REAL, &never, nullptr), 0);
+    EXPECT_EQ(::sigaction(SIGALRM, &before_, nullptr), 0);
+  }
+
+ private:
+  struct sigaction before_ = {};
+};
+
+TEST(TryToConnect, IsAsPatientIfSignalsCome) {
+  const auto full = Listen("127.0.0.1", 0);
+  ASSERT_TRUE(full.ok()) << full.status();
+  ASSERT_EQ(::listen(full->fd.get(), 0), 0);
+  const RawConnection takes_the_only_place(full->port);
+  const ManySignals signals;
+  const Instant began = MonotonicClock().Now();
+  EXPECT_EQ(TryToConnect("127.0.0.1", full->port, std::chrono::milliseconds(50)), ETIMEDOUT);
+  EXPECT_GE(MonotonicClock().Now() - began, std::chrono::milliseconds(50));
 }
 
 TEST(HostPort, PutsBracketsAroundIpv6) {

@@ -166,7 +166,8 @@ TEST(TokenGreeting, SaysWhatDiffersAndWhatToDo) {
                         Holder().fingerprint()));
   EXPECT_THAT(told(GreetingRefusal::kNoToken), HasSubstr("the rendezvous has none"));
   EXPECT_THAT(told(GreetingRefusal::kCertificates), HasSubstr("--tls-cert"));
-  EXPECT_THAT(told(static_cast<GreetingRefusal>(99)), HasSubstr("is not the rendezvous' token"));
+  EXPECT_THAT(told(static_cast<GreetingRefusal>(200)),
+              HasSubstr("for reason 200, which this version of hlaunch does not know"));
 }
 
 TEST(TokenGreeting, TakesNoOtherProtocolForAnAnswer) {
