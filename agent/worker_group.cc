@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -76,7 +77,6 @@ struct WorkerGroup::State {
               if (events.on_given_up && !stopping) events.on_given_up(std::move(given_up));
             }),
         kill_timer(the_loop),
-        stuck_timer(the_loop),
         stand_in_timer(the_loop) {}
 
   const Assignment assignment;
@@ -98,10 +98,10 @@ struct WorkerGroup::State {
   std::optional<SpawnedWorkers> spawned;          // Set if either may be the case.
   StdinCopies* stdin_copies = nullptr;            // Set if all workers read stdin.
   const int64_t began_ms = WallMillis();
-  std::vector<pid_t> all_pids;     // By local rank, including reaped workers.
-  bool cut_short = false;          // Not all workers ended with 0 by themselves.
-  bool pmix_used = false;          // A worker used the server, which is gone.
-  asio::steady_timer stuck_timer;  // For a killed stalled worker to end.
+  std::vector<pid_t> all_pids;                     // By local rank, including reaped workers.
+  bool cut_short = false;                          // Not all workers ended with 0 by themselves.
+  bool pmix_used = false;                          // A worker used the server, which is gone.
+  std::map<int, asio::steady_timer> stuck_timers;  // By local rank: for a killed one to end.
   asio::steady_timer stand_in_timer;
   std::vector<int> stand_ins;  // Local ranks whose worker process is not known yet.
   std::vector<WorkerProcess> workers;
@@ -503,8 +503,10 @@ struct WorkerGroup::State {
     if (!worker.alive() || stopping) return;
     worker.Blame(stalled);
     worker.SignalGroup(SIGKILL);
-    stuck_timer.expires_after(kKillDeadline);
-    stuck_timer.async_wait([this, &worker](const asio::error_code& error) {
+    const auto [timer, is_first] = stuck_timers.try_emplace(stalled.local_rank, loop);
+    if (!is_first) return;
+    timer->second.expires_after(kKillDeadline);
+    timer->second.async_wait([this, &worker](const asio::error_code& error) {
       if (error || !worker.alive() || stopping) return;  // SIGKILL did not end it: a failure too.
       TellFailure(worker, worker.pid(), {.signal = SIGKILL});
     });
@@ -557,7 +559,7 @@ struct WorkerGroup::State {
   void Stopped() {
     if (std::exchange(stopped, true)) return;
     kill_timer.cancel();
-    stuck_timer.cancel();
+    stuck_timers.clear();
     stand_in_timer.cancel();
     watchdog.reset();
     EndPmix();

@@ -34,6 +34,7 @@ using absl::string_view;
 constexpr Duration kFirstPause = std::chrono::milliseconds(500);
 constexpr Duration kConnectLimit = std::chrono::seconds(3);  // For one address.
 constexpr int kTries = 4;
+constexpr size_t kMaxAnswer = 16 << 10;  // No more of an answer is read.
 
 Instant Now() { return MonotonicClock().Now(); }
 
@@ -118,11 +119,11 @@ absl::Status Send(int socket, string_view bytes, Instant until) {
   return absl::OkStatus();
 }
 
-// Receives the beginning of the answer; only that is used.
+// Receives the beginning of the answer, with interim answers before it; only that is used.
 absl::StatusOr<std::string> Receive(int socket, Instant until) {
   std::array<char, 1024> bytes;
   std::string answer;
-  while (answer.size() < bytes.size() && answer.find('\n') == answer.npos) {
+  while (answer.size() < kMaxAnswer && WithoutInterim(answer).find('\n') == string_view::npos) {
     if (!Await(socket, POLLIN, until)) return TookTooLong();
     const ssize_t got = ::recv(socket, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;

@@ -27,9 +27,9 @@ struct EventReceiver {
 
 // Gives `event`, one JSON object, to `receiver`. A command reads it from its standard input, and
 // its output goes to our stderr. Blocks until the event is delivered, at the latest until `until`:
-// then a command that still runs is killed. Processes that a command leaves in the background are
-// killed when it ends. A URL is retried while it cannot be reached. Only the look-up of its host's
-// name does not obey `until`.
+// then a command that still runs is killed, and its end is awaited for up to one second more.
+// Processes that a command leaves in the background are killed when it ends. A URL is retried while
+// it cannot be reached. The look-up of its host's name does not obey `until`.
 //
 // Belongs to one thread. SIGCHLD must not be ignored.
 //

@@ -158,10 +158,15 @@ std::string EventHook::ForExec() const {
 void EventHook::Send(string_view event) {
   if (!any()) return;
   const std::string text = WithDropped(event, dropped_);
-  const bool sent = text.size() <= kMaxEvent && ::send(socket_.get(), text.data(), text.size(),
-                                                       MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  const bool fits = text.size() <= kMaxEvent;
+  const bool sent =
+      fits && ::send(socket_.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
   if (!sent && dropped_ == 0) {
-    LogWarning("--on-event: events come faster than they are taken; some are dropped and counted");
+    LogWarning(
+        absl::StrCat("--on-event: ",
+                     fits ? "events come faster than they are taken; some are"
+                          : absl::StrCat("an event of ", text.size(), " bytes is too large; it is"),
+                     " dropped and counted"));
   }
   dropped_ = sent ? 0 : dropped_ + 1;
 }

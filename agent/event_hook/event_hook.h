@@ -44,8 +44,8 @@ class EventHook {
 
   bool any() const { return socket_.valid(); }
 
-  // Hands over `event`, one JSON object with its newline. Never blocks. If events were dropped
-  // before it, their number is added to it as "dropped".
+  // Hands over `event`, one JSON object with its newline. Never blocks. An event of more than 64
+  // KiB is dropped. If events were dropped before it, their number is added to it as "dropped".
   void Send(absl::string_view event);
 
   // Tells the process that no more events will come.

@@ -89,7 +89,19 @@ std::string PostOfEvent(const EventUrl& url, string_view event) {
                       event.size(), "\r\nConnection: close\r\n\r\n", event);
 }
 
+string_view WithoutInterim(string_view answer) {
+  constexpr size_t kCodeAt = 9;  // Behind "HTTP/1.1 ".
+  constexpr string_view kEnd = "\r\n\r\n";
+  while (absl::StartsWith(answer, "HTTP/1.") && answer.size() > kCodeAt && answer[kCodeAt] == '1') {
+    const size_t end = answer.find(kEnd);
+    if (end == string_view::npos) return {};
+    answer.remove_prefix(end + kEnd.size());
+  }
+  return answer;
+}
+
 absl::Status ReadPostAnswer(string_view answer) {
+  answer = WithoutInterim(answer);
   int code = 0;
   const size_t space = answer.find(' ');
   if (!absl::StartsWith(answer, "HTTP/1.") || space == string_view::npos ||

@@ -28,7 +28,11 @@ absl::StatusOr<EventUrl> ParseEventUrl(absl::string_view text);
 // Returns the HTTP request that posts `event`, one JSON object. Pure.
 std::string PostOfEvent(const EventUrl& url, absl::string_view event);
 
-// Reads the answer to that request. Pure.
+// Returns what follows the interim answers (100 to 199) at the beginning of `answer`; empty if the
+// last of them is not complete. Pure.
+absl::string_view WithoutInterim(absl::string_view answer);
+
+// Reads the answer to that request; interim answers before it are skipped. Pure.
 //
 // Errors:
 //   Unavailable - the event was not accepted, but a retry may succeed.

@@ -40,6 +40,13 @@ constexpr char kPace[] = "slower than other nodes";
 constexpr char kEnd[] = "the end";
 constexpr char kOthers[] = "other nodes";
 
+// The beginning of `text`, at most `bytes` of it and no part of a UTF-8 character.
+std::string Beginning(const std::string& text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
 CheckResult OthersAnswer(const absl::Status& status) {
   CheckResult result{kOthers, {}, "", CheckState::kOk, "", ""};
   if (status.ok()) return result;
@@ -126,9 +133,7 @@ class NodeWatch {
     tell_(change);
     if (!joint_ || plan_.joint->node_rank == 0) return;
     change.name = absl::StrCat(plan_.joint->host, ": ", change.name);
-    change.reason.resize(std::min(change.reason.size(), kWords));
-    change.detail.clear();
-    joint_->AddNews(ToLine(change));
+    joint_->AddNews(NewsLine(std::move(change)));
   }
 
   void Hear(const JointTurn& turn) {
@@ -184,6 +189,20 @@ CheckResult CompareEnd(const JointTurn& turn, int size, bool finished) {
                                " nodes have finished, and workers of this one have not");
   result.advice = "py-spy dump --pid PID shows where a worker is";
   return result;
+}
+
+std::string NewsLine(CheckResult change) {
+  change.detail.clear();
+  change.reason = Beginning(change.reason, kWords);
+  std::string line = ToLine(change);
+  // What JSON has to escape takes up to six times the room.
+  while (line.size() > JointWatch::kLineBytes && change.reason.size() + change.advice.size() > 0) {
+    std::string& longer =
+        change.reason.size() >= change.advice.size() ? change.reason : change.advice;
+    longer = Beginning(longer, longer.size() / 2);
+    line = ToLine(change);
+  }
+  return line;
 }
 
 void WatchNode(const CheckPlan& plan, int input,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "agent/health/joint/joint_watch.h"
 #include "agent/health/local/check_result.h"
@@ -19,6 +20,10 @@ namespace hlaunch {
 CheckResult ComparePace(const JointTurn& turn, double said, double own);
 // "the end": a warning if more than half of the nodes have finished and this one has not.
 CheckResult CompareEnd(const JointTurn& turn, int size, bool finished);
+
+// The line for JointWatch::AddNews that tells `change`: without detail, and with reason and advice
+// cut so that it fits. Pure.
+std::string NewsLine(CheckResult change);
 
 // Runs the checks of `plan` every `plan.watch`, compares this node with the other nodes if there
 // are any, and tells each change as a result. Node rank 0 also tells the changes of other nodes;

@@ -100,10 +100,11 @@ void StdinCopies::Feed(const std::shared_ptr<Copy>& copy) {
     } else if (n < 0 && errno == EAGAIN) {
       copy->waits = true;
       copy->out.async_wait(asio::posix::descriptor_base::wait_write,
-                           [this, copy](const asio::error_code& error) {
-                             if (error) return;
-                             copy->waits = false;
-                             Feed(copy);
+                           [this, weak = std::weak_ptr(copy)](const asio::error_code& error) {
+                             const std::shared_ptr<Copy> waiting = weak.lock();
+                             if (error || waiting == nullptr) return;
+                             waiting->waits = false;
+                             Feed(waiting);
                            });
     } else if (there <= 0 || errno != EINTR) {  // The end, or no reader is left.
       asio::error_code ignored;

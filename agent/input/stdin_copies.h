@@ -31,7 +31,7 @@ class StdinCopies {
   //   ResourceExhausted - out of descriptors.
   absl::StatusOr<UniqueFd> Link();
 
-  // Forgets the workers that it served.
+  // Forgets the workers that it served. What still reads their descriptors finds the end there.
   void Clear();
 
  private:
@@ -43,7 +43,7 @@ class StdinCopies {
   asio::io_context& loop_;
   const UniqueFd kept_;
   bool ended_ = false;
-  std::list<std::shared_ptr<Copy>> copies_;
+  std::list<std::shared_ptr<Copy>> copies_;  // Nothing else keeps a copy.
   StdinReader reader_;
 };
 

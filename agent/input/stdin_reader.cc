@@ -32,11 +32,11 @@ void StdinReader::Go() {
 }
 
 void StdinReader::Await() {
-  if (!readable_.is_open()) return asio::post(loop_, [this] { ReadOnce(); });
-  readable_.async_wait(asio::posix::descriptor_base::wait_read,
-                       [this](const asio::error_code& error) {
-                         if (!error) ReadOnce();
-                       });
+  const auto read = [this, alive = std::weak_ptr<bool>(life_)](const asio::error_code& error) {
+    if (!error && !alive.expired()) ReadOnce();
+  };
+  if (!readable_.is_open()) return asio::post(loop_, [read] { read({}); });
+  readable_.async_wait(asio::posix::descriptor_base::wait_read, read);
 }
 
 void StdinReader::ReadOnce() {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,6 +39,7 @@ class StdinReader {
   asio::io_context& loop_;
   bool going_ = false;
   bool ended_ = false;
+  const std::shared_ptr<bool> life_ = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 }  // namespace hlaunch

@@ -209,8 +209,9 @@ struct HeartbeatServer::State {
   void Judge() {
     const Duration late = MonotonicClock().Now() - *std::exchange(due, std::nullopt);
     for (size_t worker = 0; worker < sockets.size(); ++worker) Read(static_cast<int>(worker));
-    if (late > kLate) beats.Forgive(late);
-    const std::vector<Stall> stalls = beats.TakeStalled(MonotonicClock().Now());
+    const Instant now = MonotonicClock().Now();
+    if (late > kLate) beats.Forgive(late, now);
+    const std::vector<Stall> stalls = beats.TakeStalled(now);
     Arm();
     if (!stalls.empty()) events.on_stall(stalls);
   }

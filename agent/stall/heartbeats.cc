@@ -101,8 +101,8 @@ bool Heartbeats::Take(int worker, const Heartbeat& heartbeat, Instant now) {
 
 void Heartbeats::Forget(int worker) { workers_[static_cast<size_t>(worker)] = {}; }
 
-void Heartbeats::Forgive(Duration pause) {
-  for (Worker& worker : workers_) worker.news += pause;
+void Heartbeats::Forgive(Duration pause, Instant now) {
+  for (Worker& worker : workers_) worker.news = std::min(worker.news + pause, now);
 }
 
 std::optional<Instant> Heartbeats::Next() const {

@@ -79,9 +79,9 @@ class Heartbeats {
   // The worker has ended and is not watched any more.
   void Forget(int worker);
 
-  // Gives every worker `pause` more time, because for so long no worker could be heard, through no
-  // fault of its own.
-  void Forgive(Duration pause);
+  // Gives every worker `pause` more time, because until `now` no worker could be heard for so long,
+  // through no fault of its own. A worker that was heard after the pause needs none.
+  void Forgive(Duration pause, Instant now);
 
   // When the next worker stalls unless it is heard; unset if no worker is timed.
   std::optional<Instant> Next() const;

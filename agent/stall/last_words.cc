@@ -3,9 +3,11 @@
 
 #include "agent/stall/last_words.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/clock.h"
@@ -16,10 +18,30 @@ namespace {
 constexpr Duration kRest = std::chrono::milliseconds(100);  // For the lines after the first.
 
 // The first words of Python and of the C++ library.
+constexpr absl::string_view kPython = "Traceback (most recent call last)";
+constexpr absl::string_view kCpp = "terminate called";
+// The most bytes of such words that can be at the end of what was read, without the rest.
+constexpr size_t kPart = kPython.size() - 1;
+
 bool BeginsLastWords(absl::string_view bytes) {
-  return absl::StrContains(bytes, "Traceback (most recent call last)") ||
-         absl::StrContains(bytes, "terminate called");
+  return absl::StrContains(bytes, kPython) || absl::StrContains(bytes, kCpp);
 }
+
+// Finds the first words in what is read piece by piece.
+class FirstWordsFinder {
+ public:
+  // True if they are in `bytes`, or begin before and end in `bytes`.
+  bool IsIn(absl::string_view bytes) {
+    absl::StrAppend(&end_, bytes.substr(0, kPart));
+    const bool found = BeginsLastWords(end_) || BeginsLastWords(bytes);
+    if (bytes.size() > kPart) end_ = std::string(bytes.substr(bytes.size() - kPart));
+    if (end_.size() > kPart) end_.erase(0, end_.size() - kPart);
+    return found;
+  }
+
+ private:
+  std::string end_;  // The last bytes that were read.
+};
 
 }  // namespace
 
@@ -57,9 +79,10 @@ LastWords::LastWords(asio::io_context& loop, Look look, Tell tell)
 LastWords::~LastWords() = default;
 
 LastWords::Reader LastWords::Read(Reader next) {
-  return [weak = std::weak_ptr<State>(state_), next = std::move(next)](absl::string_view bytes) {
+  return [weak = std::weak_ptr<State>(state_), next = std::move(next),
+          finder = FirstWordsFinder()](absl::string_view bytes) mutable {
     const std::shared_ptr<State> state = weak.lock();
-    if (state != nullptr && BeginsLastWords(bytes)) state->LookSoon();
+    if (state != nullptr && finder.IsIn(bytes)) state->LookSoon();
     if (next) next(bytes);
   };
 }

@@ -109,11 +109,14 @@ struct StallWatch::State {
     if (pardons || !since) LogInfo(absl::StrCat(Name(local_rank), " goes on"));
   }
 
-  bool IsPardoned(int local_rank) const {
-    return pardons && !server->heartbeats().HasStalled(local_rank);
+  // True if the worker is not judged: it has ended, or it continues and is pardoned.
+  bool IsExcused(int local_rank) const {
+    return pids[static_cast<size_t>(local_rank)] == 0 ||
+           (pardons && !server->heartbeats().HasStalled(local_rank));
   }
 
   // First the process that sends the heartbeats, then the worker itself, then its descendants.
+  // Requires: the worker lives.
   std::vector<StackTarget> TargetsOf(int local_rank) const {
     const pid_t worker = pids[static_cast<size_t>(local_rank)];
     const pid_t sender = server->sender(local_rank);
@@ -140,7 +143,7 @@ struct StallWatch::State {
       const Stall stall = waiting.front();
       waiting.pop_front();
       const Duration left = *since + kCaseLimit - MonotonicClock().Now();
-      if (IsPardoned(stall.worker)) continue;
+      if (IsExcused(stall.worker)) continue;
       if (left <= Duration::zero()) {
         findings.push_back({stall, {}});
         continue;
@@ -189,7 +192,7 @@ struct StallWatch::State {
     if (!since || dump || !waiting.empty()) return;
     findings.erase(std::remove_if(findings.begin(), findings.end(),
                                   [this](const StallFinding& finding) {
-                                    return IsPardoned(finding.stall.worker);
+                                    return IsExcused(finding.stall.worker);
                                   }),
                    findings.end());
     const StallVerdict verdict = JudgeStalls(findings, *since, MonotonicClock().Now());

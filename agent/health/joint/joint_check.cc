@@ -227,15 +227,19 @@ class JointCheck {
     keys_.insert(keys_.end(), {prefix + "failure", prefix + "waits"});
   }
 
-  // Node rank 0 removes the keys once no node reads them any more; no worker starts before node
-  // rank 0 has answered.
+  // The first node that came removes the keys once no node reads them any more; no worker starts
+  // before that node has answered. A node that came too late is not waited for and may not know all
+  // keys, so it has no part in this.
   absl::Status Leave() {
+    if (std::find(present_.begin(), present_.end(), plan_.node_rank) == present_.end()) {
+      return absl::OkStatus();
+    }
     const std::string left = prefix_ + "left", gone = prefix_ + "gone";
     HLAUNCH_ASSIGN_OR_RETURN(const int64_t count, store_->Add(left, 1));
     if (count == static_cast<int64_t>(present_.size())) {
       HLAUNCH_RETURN_IF_ERROR(store_->Set(gone, ""));
     }
-    if (plan_.node_rank != 0) return absl::OkStatus();
+    if (plan_.node_rank != present_.front()) return absl::OkStatus();
     store_->Wait({gone}, MonotonicClock().Now() + kFarewell).IgnoreError();
     keys_.insert(keys_.end(), {left, gone});
     for (const std::string& key : keys_) HLAUNCH_RETURN_IF_ERROR(store_->Delete(key).status());

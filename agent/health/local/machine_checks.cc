@@ -354,7 +354,7 @@ CheckResult CheckKernelLog(const DeviceFiles& files) {
     if (fatal) result.state = CheckState::kFail;
     if (fatal || shown == nullptr || result.state != CheckState::kFail) shown = &fault;
   }
-  result.value = recent;
+  result.value = static_cast<double>(faults.size());
   result.reason = older > 0 ? absl::StrCat("none for an hour, ", older, " before") : "";
   if (recent == 0) return result;
   std::vector<std::string> words;

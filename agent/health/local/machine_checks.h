@@ -49,8 +49,9 @@ CheckResult CheckHeat(const DeviceFiles& files);
 // How often CPUs were slowed down for heat or power since boot; unset if the kernel does not say.
 std::optional<int64_t> ThrottleCount(const DeviceFiles& files);
 
-// Looks for faults in the kernel's log within the last hour; the value counts them. A fatal one
-// within ten minutes fails the check: the device may have been repaired after an older one.
+// Looks for faults in the kernel's log within the last hour. A fatal one within ten minutes fails
+// the check: the device may have been repaired after an older one. The value counts all faults in
+// the log, also older ones, so that a new one always adds to it.
 CheckResult CheckKernelLog(const DeviceFiles& files);
 
 // Checks that an Ethernet card has a link and few errors. The value is the speed of all links that

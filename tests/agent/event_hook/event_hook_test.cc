@@ -5,12 +5,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -67,6 +70,19 @@ TEST_F(EventHookTest, NeverWaitsForAReceiverThatHangs) {
   EXPECT_THAT(told(), HasSubstr("xxx"));
 }
 
+TEST_F(EventHookTest, SaysThatAnEventWasTooLargeAndCountsIt) {
+  auto hook = EventHook::Begin(Shell("cat >> told"));
+  ASSERT_TRUE(hook.ok()) << hook.status();
+  testing::internal::CaptureStderr();
+  hook->Send(absl::StrCat("{\"event\":\"", std::string(70000, 'x'), "\"}\n"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("an event of 70013 bytes is too large"));
+  hook->Send("{\"event\":\"a\"}\n");
+  hook->Finish();
+  EXPECT_TRUE(hook->AwaitGiven(In(std::chrono::minutes(1))));
+  EXPECT_EQ(told(), "{\"event\":\"a\",\"dropped\":1}\n");
+}
+
 TEST_F(EventHookTest, FailuresAreNoTrouble) {
   auto hook = EventHook::Begin(EventReceiver{{"/none/such"}, {}});
   ASSERT_TRUE(hook.ok()) << hook.status();
@@ -113,6 +129,32 @@ TEST(DeliverEvent, SaysWhyItFailed) {
   EXPECT_THAT(std::string(run("exit 3").message()), HasSubstr("exit code 3"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(run("sleep 1000", std::chrono::milliseconds(100))));
   EXPECT_TRUE(absl::IsNotFound(DeliverEvent({{"/none/such"}, {}}, "{}", In(Duration::zero()))));
+}
+
+TEST(DeliverEvent, PostsOnceWhereAnInterimAnswerComesFirst) {
+  const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(listener.get(), any, size), 0);
+  ASSERT_EQ(::listen(listener.get(), 1), 0);
+  ASSERT_EQ(::getsockname(listener.get(), any, &size), 0);
+  std::thread server([&] {
+    const UniqueFd peer(::accept(listener.get(), nullptr, nullptr));
+    char byte = 0;
+    while (byte != '}' && ::recv(peer.get(), &byte, 1, 0) == 1) {
+    }
+    for (const std::string answer :
+         {"HTTP/1.1 102 Processing\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n"}) {
+      ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+    }
+  });
+  const EventReceiver receiver = {{}, EventUrl{"127.0.0.1", ntohs(address.sin_port), "/"}};
+  const absl::Status given = DeliverEvent(receiver, "{}", In(std::chrono::minutes(1)));
+  EXPECT_TRUE(given.ok()) << given;
+  server.join();
 }
 
 TEST(DeliverEvent, AUrlWhereNobodyListensIsUnavailable) {

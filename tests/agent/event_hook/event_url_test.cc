@@ -66,5 +66,24 @@ TEST(ReadPostAnswer, TellsWhatMayHelpTheNextTime) {
   }
 }
 
+TEST(ReadPostAnswer, SkipsInterimAnswers) {
+  const std::string early = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+  const std::string interim = absl::StrCat("HTTP/1.1 100 Continue\r\n\r\n", early);
+  EXPECT_TRUE(ReadPostAnswer(absl::StrCat(interim, "HTTP/1.1 204 No Content\r\n")).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      ReadPostAnswer(absl::StrCat(interim, "HTTP/1.1 404 Not Found\r\n"))));
+  EXPECT_TRUE(absl::IsUnavailable(ReadPostAnswer(interim))) << "the answer itself is missing";
+}
+
+TEST(WithoutInterim, IsEmptyUntilTheLastInterimAnswerIsComplete) {
+  const std::string answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n";
+  const size_t end = answer.rfind("HTTP");
+  for (size_t size = sizeof("HTTP/1.1 "); size <= end; ++size) {
+    EXPECT_EQ(WithoutInterim(answer.substr(0, size)), "") << size;
+  }
+  EXPECT_EQ(WithoutInterim(answer), "HTTP/1.1 200 OK\r\n");
+  EXPECT_EQ(WithoutInterim("HTTP/1.1 "), "HTTP/1.1 ") << "nobody knows yet";
+}
+
 }  // namespace
 }  // namespace hlaunch

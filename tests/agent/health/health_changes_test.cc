@@ -89,7 +89,7 @@ TEST(HealthChanges, SayWhatIsCountedWhenItGrowsAndThenWhenItHasDoubled) {
 
 TEST(HealthChanges, CountWhatComesAfterOldOnesAreForgotten) {
   HealthChanges changes;
-  changes.Take({Of("kernel log", CheckState::kWarn, 5)});  // Those of the last hour.
+  changes.Take({Of("kernel log", CheckState::kWarn, 5)});
   EXPECT_THAT(changes.Take({Of("kernel log", CheckState::kOk, 0)}), IsEmpty());
   EXPECT_THAT(changes.Take({Of("kernel log", CheckState::kWarn, 1)}), SizeIs(1));
 }

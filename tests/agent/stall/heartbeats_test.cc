@@ -147,9 +147,18 @@ TEST(Heartbeats, WatchesNobodyWhoHasEnded) {
 TEST(Heartbeats, ForgivesAPauseOfItsOwn) {
   Heartbeats beats(1, kLimit);
   beats.Take(0, {}, kStart);
-  beats.Forgive(seconds(100));
+  beats.Forgive(seconds(100), kStart + seconds(159));
   EXPECT_THAT(beats.TakeStalled(kStart + seconds(159)), IsEmpty());
   EXPECT_THAT(Workers(beats.TakeStalled(kStart + seconds(160))), ElementsAre(0));
+}
+
+TEST(Heartbeats, ForgivesNothingToAWorkerThatWasHeardAfterThePause) {
+  Heartbeats beats(2, kLimit);
+  beats.Take(0, {}, kStart);
+  beats.Take(1, {}, kStart + seconds(159));
+  beats.Forgive(seconds(100), kStart + seconds(159));
+  EXPECT_THAT(Workers(beats.TakeStalled(kStart + seconds(160))), ElementsAre(0));
+  EXPECT_EQ(beats.Next(), kStart + seconds(159) + kLimit);
 }
 
 TEST(IsBehind, GoesByTheStepThenByTheLastNews) {

@@ -44,6 +44,26 @@ TEST(LastWords, LooksOnceForAllThatIsWrittenAtATimeAndTellsWhatChanged) {
   EXPECT_EQ(told, (std::vector<std::vector<int>>{{2}, {}}));
 }
 
+TEST(LastWords, LooksForWordsThatComeInPieces) {
+  for (const std::string words : {"Traceback (most recent call last)", "terminate called"}) {
+    for (size_t cut = 1; cut + 1 < words.size(); ++cut) {
+      asio::io_context loop;
+      LastWords last_words(
+          loop, [] { return std::vector<int>{}; }, [](const std::vector<int>&) {});
+      const LastWords::Reader read = last_words.Read({});
+      read(std::string(100, '.'));
+      read(words.substr(0, cut));
+      read(words.substr(cut, 1));
+      loop.poll();
+      EXPECT_TRUE(loop.stopped()) << "nothing is due: " << words << " " << cut;
+      read(words.substr(cut + 1));
+      loop.restart();
+      loop.poll();
+      EXPECT_FALSE(loop.stopped()) << "a look is due: " << words << " " << cut;
+    }
+  }
+}
+
 TEST(LastWords, PassesAllBytesOnAndDoesNotLookForOthers) {
   asio::io_context loop;
   std::string passed;

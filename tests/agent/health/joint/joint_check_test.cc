@@ -18,6 +18,7 @@ namespace hlaunch {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
@@ -108,6 +109,24 @@ TEST(CheckTogether, LeavesNothingInTheStoreWhereANodeGoesOnTheWay) {
   comes_and_goes.join();
   EXPECT_TRUE(report.joined) << report.why;
   EXPECT_NE(report.note, "");
+  EXPECT_EQ(*store->NumKeys(), 0);
+}
+
+TEST(CheckTogether, ANodeThatCameTooLateIsNotCountedAmongThoseThatLeave) {
+  const auto store = std::make_shared<MemoryStore>();
+  ASSERT_TRUE(store->Append("hlaunch/joint/5/here/answer", "0 \n2 \n").ok());  // The call is over.
+  EXPECT_THAT(CheckNodes({1}, 3, /*full=*/false, store)[0].why, HasSubstr("too late"));
+  EXPECT_FALSE(store->Get("hlaunch/joint/5/left", MonotonicClock().Now()).ok());
+}
+
+TEST(CheckTogether, LeavesNothingInTheStoreWhereNodeRank0CameTooLate) {
+  const auto store = std::make_shared<MemoryStore>();
+  ASSERT_TRUE(store->Append("hlaunch/joint/5/here/answer", "1 \n2 \n").ok());  // The call is over.
+  EXPECT_FALSE(CheckNodes({0}, 3, /*full=*/false, store)[0].joined);
+  for (const int node : {2, 1}) {
+    const JointReport report = CheckNodes({node}, 3, /*full=*/false, store)[0];
+    EXPECT_TRUE(report.joined) << report.why;
+  }
   EXPECT_EQ(*store->NumKeys(), 0);
 }
 

@@ -23,6 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::StartsWith;
 
 constexpr Duration kLong = seconds(60);
 
@@ -118,6 +119,34 @@ TEST(JointWatch, NamesWhoIsMissedAndGoesOnOnceItIsBack) {
   auto taken = nodes.Take({0, 1, 2}, kLong);
   ASSERT_TRUE(taken[0].ok()) << taken[0].status();
   EXPECT_THAT(taken[0]->news, ElementsAre("not lost"));
+}
+
+TEST(NewsLine, FitsAndCanBeReadWhateverTheReasonHolds) {
+  for (const char* const piece : {"x", "\x01", "\"", "é", "\xff"}) {
+    CheckResult change{"node1: heat", 7, "C", CheckState::kFail, "seen: ", "do: ", "{}"};
+    for (int i = 0; i < 1000; ++i) {
+      change.reason += piece;
+      change.advice += piece;
+    }
+    const std::string line = NewsLine(change);
+    EXPECT_LE(line.size(), JointWatch::kLineBytes) << piece;
+    const auto read = FromLine(line);
+    ASSERT_TRUE(read) << line;
+    EXPECT_EQ(read->name, "node1: heat");
+    EXPECT_EQ(read->state, CheckState::kFail);
+    EXPECT_THAT(read->reason, StartsWith("seen: "));
+    EXPECT_THAT(read->advice, StartsWith("do: "));
+  }
+}
+
+TEST(NewsLine, CutsNoCharacterInTwo) {
+  CheckResult change{"heat", {}, "", CheckState::kWarn, "", "mend it"};
+  for (int i = 0; i < 333; ++i) change.reason += "€";
+  const auto read = FromLine(NewsLine(change));
+  ASSERT_TRUE(read);
+  EXPECT_THAT(change.reason, StartsWith(read->reason));
+  EXPECT_EQ(read->reason.size() % 3, 0u);
+  EXPECT_EQ(read->advice, "mend it");
 }
 
 TEST(ComparePace, NamesWhoTakesTwiceTheMeanOfTheOthers) {

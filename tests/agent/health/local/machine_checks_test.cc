@@ -185,6 +185,17 @@ TEST(CheckKernelLog, FailsForAFatalFaultOfTheLastMinutesAlone) {
   EXPECT_THAT(CheckKernelLog(Files(machine)).reason, HasSubstr("Xid 79"));
 }
 
+TEST(CheckKernelLog, CountsANewFaultThoughAnOldOneIsNoLongerOfTheLastHour) {
+  Machine machine;
+  const std::string old = "6,1,100000000,-;NVRM: Xid (PCI:0000:3b:00): 48, pid=1\n";
+  machine.Put("/proc/uptime", "3690.00 3000.00");
+  machine.Put("/dev/kmsg", old);
+  EXPECT_EQ(CheckKernelLog(Files(machine)).value, 1);
+  machine.Put("/proc/uptime", "3710.00 3000.00");
+  machine.Put("/dev/kmsg", old + "6,2,3705000000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=1");
+  EXPECT_EQ(CheckKernelLog(Files(machine)).value, 2);
+}
+
 TEST(CheckKernelLog, IsUnknownWithoutALog) {
   const Machine machine;
   EXPECT_EQ(CheckKernelLog(Files(machine)).state, CheckState::kUnknown);
