@@ -50,6 +50,8 @@ int ExitCodeFor(const absl::Status& status) {
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kOutOfRange:
       return kExitNodeLost;
+    case absl::StatusCode::kResourceExhausted:
+      return kExitNoResources;
     default:
       return kExitInternal;
   }

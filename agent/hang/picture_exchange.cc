@@ -5,10 +5,12 @@
 
 #include <map>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
@@ -141,8 +143,13 @@ void PictureExchange::Swap(std::string own, std::function<void(absl::StatusOr<To
     state_->job = State::Job{std::move(own), verdict_};
     state_->changed.SignalAll();
   }
-  if (std::exchange(state_->begun, true)) return;
-  std::thread([state = state_] { State::Run(state); }).detach();
+  if (state_->begun) return;
+  try {
+    std::thread([state = state_] { State::Run(state); }).detach();
+    state_->begun = true;
+  } catch (const std::system_error& error) {
+    state_->Post(state_, absl::ResourceExhaustedError(absl::StrCat("no thread: ", error.what())));
+  }
 }
 
 bool PictureExchange::busy() const { return state_->done != nullptr; }

@@ -36,7 +36,7 @@ class PictureExchange {
   // Sends `own`. `done` is called once from the loop, unless this object is destroyed first.
   // Requires: no call is in progress.
   //
-  // Errors: as Store.
+  // Errors: as Store; ResourceExhausted - no thread could be started: the next call tries again.
   void Swap(std::string own, std::function<void(absl::StatusOr<Told>)> done);
   bool busy() const;
 

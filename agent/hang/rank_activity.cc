@@ -28,6 +28,11 @@ uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
   return 0;
 }
 
+// A process that is gone, or another one, may have less.
+double Growth(uint64_t before, uint64_t now) {
+  return now > before ? static_cast<double>(now - before) : 0;
+}
+
 }  // namespace
 
 uint64_t BytesMoved(pid_t pid) {
@@ -64,11 +69,9 @@ RankActivity ReadActivity(pid_t pid) {
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart) {
   if (apart <= Duration::zero()) return false;
   const double seconds = std::chrono::duration<double>(apart).count();
-  const uint64_t transferred =
-      now.transferred > before.transferred ? now.transferred - before.transferred : 0;
   return (now.computed - before.computed) * kPartAtWork > apart ||
-         static_cast<double>(transferred) > seconds * kMovedAtWork ||
-         static_cast<double>(now.moved - before.moved) > seconds * kMovedAtWork;
+         Growth(before.transferred, now.transferred) > seconds * kMovedAtWork ||
+         Growth(before.moved, now.moved) > seconds * kMovedAtWork;
 }
 
 }  // namespace hlaunch

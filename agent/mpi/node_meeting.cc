@@ -92,12 +92,17 @@ absl::StatusOr<std::vector<std::string>> NodeMeeting::AwaitAll(const std::vector
                                                                absl::string_view where) {
   HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, Store());
   const Instant began = MonotonicClock().Now();
+  Instant reached = began;
   Duration notice = kFirstNotice;
   for (;;) {
     auto values = store->MultiGet(keys, MonotonicClock().Now() + kLook);
-    if (!absl::IsDeadlineExceeded(values.status())) return values;
+    const bool answers = absl::IsDeadlineExceeded(values.status());
+    if (answers) reached = MonotonicClock().Now();
+    const bool may_come_back =
+        absl::IsUnavailable(values.status()) && MonotonicClock().Now() - reached < kReach;
+    if (!answers && !may_come_back) return values;
     HLAUNCH_RETURN_IF_ERROR(events_.may_wait());
-    if (nodes.empty() || MonotonicClock().Now() - began < notice) continue;
+    if (!answers || nodes.empty() || MonotonicClock().Now() - began < notice) continue;
     Notice(keys, nodes, where, std::chrono::duration_cast<std::chrono::seconds>(notice).count());
     notice *= 2;
   }

@@ -35,8 +35,8 @@ struct NodeMeetingPlace {
 class NodeMeeting {
  public:
   struct Events {
-    // Called every two seconds while a call waits for other nodes: a status that is not OK ends the
-    // call with it.
+    // Called every two seconds while a call waits for other nodes or for the store: a status that
+    // is not OK ends the call with it.
     std::function<absl::Status()> may_wait;
     // Called from time to time while some nodes have not sent anything. One line.
     std::function<void(std::string)> on_waiting;
@@ -48,7 +48,7 @@ class NodeMeeting {
   // Sends `own` under `name` and returns the messages of all `nodes` under that name, one after the
   // other. `nodes` are ascending and include this node. `where` is for people: "MPI_Init".
   //
-  // Errors: as Store; as may_wait; InvalidArgument - the first node's message is damaged.
+  // Errors: as Await; InvalidArgument - the first node's message is damaged.
   absl::StatusOr<std::string> Meet(const std::string& name, const std::vector<int>& nodes,
                                    absl::string_view own, absl::string_view where);
 
@@ -58,7 +58,7 @@ class NodeMeeting {
 
   // Waits for `key` and returns its value.
   //
-  // Errors: as Store; as may_wait.
+  // Errors: as Store; as may_wait; Unavailable - the store has not answered for half a minute.
   absl::StatusOr<std::string> Await(const std::string& key);
 
   // Errors: Unavailable - the store does not answer.

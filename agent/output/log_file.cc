@@ -43,8 +43,12 @@ LogFile::LogFile(std::string path, Rotation rotation, std::shared_ptr<LogLosses>
   Open();
 }
 
-// Returns 0 or the errno.
-int LogFile::Open() {
+void LogFile::Open() {
+  if (full_) {
+    const int error = MoveAside();
+    if (error != 0) return void(error_ = error);
+    full_ = false;
+  }
   constexpr int kNew = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   constexpr mode_t kMode = 0666;  // The umask decides.
   fd_ = UniqueFd(::open(path_.c_str(), kNew, kMode));
@@ -53,14 +57,22 @@ int LogFile::Open() {
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
     fd_ = UniqueFd(::open(path_.c_str(), kNew, kMode));
   }
+  if (!fd_.valid()) error_ = errno;
   size_ = 0;
   mid_line_ = false;
-  return fd_.valid() ? 0 : errno;
+}
+
+int LogFile::MoveAside() {
+  const auto aside = [this](int n) { return absl::StrCat(path_, ".", n); };
+  for (int n = rotation_.keep; n > 1; --n) ::rename(aside(n - 1).c_str(), aside(n).c_str());
+  const int moved =
+      rotation_.keep == 0 ? ::unlink(path_.c_str()) : ::rename(path_.c_str(), aside(1).c_str());
+  return moved == 0 || errno == ENOENT ? 0 : errno;
 }
 
 void LogFile::Write(absl::string_view bytes) {
   size_t written = 0;
-  if (!fd_.valid()) error_ = Open();
+  if (!fd_.valid()) Open();
   if (fd_.valid() && (missing_ == 0 || SayWhatIsMissing())) {
     written = rotation_.bytes == 0 ? WriteAll(bytes) : WriteRotating(bytes);
   }
@@ -128,13 +140,9 @@ size_t LogFile::WriteRotating(absl::string_view bytes) {
 }
 
 void LogFile::Rotate() {
-  const auto aside = [this](int n) { return absl::StrCat(path_, ".", n); };
-  if (rotation_.keep == 0) ::unlink(path_.c_str());
-  for (int n = rotation_.keep; n > 0; --n) {
-    ::rename((n == 1 ? path_ : aside(n - 1)).c_str(), aside(n).c_str());
-  }
-  const int error = Open();
-  if (error != 0) error_ = error;
+  fd_.Close();
+  full_ = true;
+  Open();
 }
 
 }  // namespace hlaunch

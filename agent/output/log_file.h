@@ -46,7 +46,10 @@ class LogFile {
   const std::string& path() const { return path_; }
 
  private:
-  int Open();
+  // Sets `error_` if it fails.
+  void Open();
+  // Returns 0 or the errno.
+  int MoveAside();
   bool SayWhatIsMissing();
   void Rotate();
   // Both return how much was written, and set `error_` if that was not all.
@@ -59,6 +62,7 @@ class LogFile {
   UniqueFd fd_;
   size_t size_ = 0;
   bool mid_line_ = false;
+  bool full_ = false;   // The file at `path_` is ours, and is still to be moved aside.
   size_t missing_ = 0;  // Bytes lost since the last successful write.
   int error_ = 0;       // Why the last write failed.
 };

@@ -128,7 +128,14 @@ PmixWork::Data BetweenNodes::AskNode(Rank rank, int node, int64_t number) {
 
 void BetweenNodes::Answer(const PmixHost& host) {
   const auto answer = [this, &host] {
-    for (int64_t number = 1; AnswerNext(host, number).ok();) ++number;
+    for (int64_t number = 1;;) {
+      const absl::Status answered = AnswerNext(host, number);
+      if (answered.ok()) ++number;
+      if (answered.ok() || absl::IsUnavailable(answered)) continue;  // The store may come back.
+      // Once a rank will never call MPI_Init, no node waits for an answer any more.
+      if (!absl::IsFailedPrecondition(answered)) on_broken_(std::string(answered.message()));
+      return;
+    }
   };
   if (map_.num_nodes() > 1 && !InThread(answer)) on_broken_(std::string(NoThread().message()));
 }

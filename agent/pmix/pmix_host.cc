@@ -170,9 +170,11 @@ absl::Status PmixHost::RegisterJob(const Place& place, const pmix_proc_t* parent
     infos.Add(PMIX_SPAWNED, true);
   }
   const pmix_proc_t job = NameOf(place.map.name_space(), 0);
-  return Check(library_.register_nspace(job.nspace, place.nproc, infos.data(), infos.size(),
-                                        nullptr, nullptr),
-               "take the job");
+  const pmix_status_t taken = library_.register_nspace(job.nspace, place.nproc, infos.data(),
+                                                       infos.size(), nullptr, nullptr);
+  std::free(hosts);
+  std::free(ranks);
+  return Check(taken, "take the job");
 }
 
 absl::Status PmixHost::RegisterRanks(const Place& place) const {

@@ -46,16 +46,21 @@ bool IsSame(const pmix_proc_t& a, const pmix_proc_t& b) {
 pmix_status_t Published::Publish(const pmix_proc_t& owner, const pmix_info_t infos[],
                                  size_t count) {
   const bool once = ReadOnce(infos, count);
+  std::map<std::string, Value> fresh;
+  size_t bytes = bytes_;
   for (size_t i = 0; i < count; ++i) {
     if (IsPmixs(infos[i].key)) continue;
     if (!IsTaken(infos[i].value.type)) return PMIX_ERR_NOT_SUPPORTED;
-    if (values_.count(infos[i].key) > 0) return PMIX_ERR_DUPLICATE_KEY;
     Value value{owner, infos[i].value.type, BytesOf(infos[i].value), once};
-    const size_t size = value.bytes.size() + sizeof infos[i].key;
-    if (bytes_ + size > kMaxBytes) return PMIX_ERR_OUT_OF_RESOURCE;
-    bytes_ += size;
-    values_.emplace(infos[i].key, std::move(value));
+    bytes += value.bytes.size() + sizeof infos[i].key;
+    const bool is_new = values_.count(infos[i].key) == 0;
+    if (!is_new || !fresh.emplace(infos[i].key, std::move(value)).second) {
+      return PMIX_ERR_DUPLICATE_KEY;
+    }
+    if (bytes > kMaxBytes) return PMIX_ERR_OUT_OF_RESOURCE;
   }
+  bytes_ = bytes;
+  values_.merge(fresh);
   waiting_.remove_if([this](const Waiting& waiting) { return Answer(waiting); });
   return PMIX_OPERATION_SUCCEEDED;
 }

@@ -20,8 +20,8 @@ namespace hlaunch {
 // Belongs to libpmix's thread.
 class Published {
  public:
-  // Stores the values in `infos` except PMIx's own keys. Answers the lookups that wait for them
-  // before it returns.
+  // Stores the values in `infos` except PMIx's own keys: all of them, or none on an error. Answers
+  // the lookups that wait for them before it returns.
   pmix_status_t Publish(const pmix_proc_t& owner, const pmix_info_t infos[], size_t count);
 
   // Calls `callback` with the values of `keys`, a list that ends with a null. Calls it at once or,

@@ -70,7 +70,8 @@ struct KillReport {
   std::vector<ProcessEntry> stuck;  // Alive at the deadline: in state D, or not ours to kill.
 };
 
-// Kills and reaps all descendants of this process until none is left or `deadline` has passed.
+// Kills and reaps all descendants of this process until none is left or `deadline` has passed. If
+// /proc is missing or shows another pid namespace, `spared` has no effect.
 //
 // Requires: this process is a subreaper, and no Process waits to be reaped.
 KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kExitMs = 1000;         // From closed output, or from exiting, to the exit.
 constexpr size_t kMaxLine = 1 << 20;  // A longer line is an error.
+constexpr size_t kMaxSaid = 1 << 20;  // Lines that the process does not read.
 
 struct Pipe {
   UniqueFd read_end, write_end;
@@ -41,7 +42,8 @@ std::optional<Pipe> OpenPipe() {
 }  // namespace
 
 struct LineProcess::State : std::enable_shared_from_this<State> {
-  State(asio::io_context& in, Events whom) : loop(in), out(in), exit(in), events(std::move(whom)) {}
+  State(asio::io_context& in, Events whom)
+      : loop(in), input(in), out(in), exit(in), events(std::move(whom)) {}
 
   void Start(const std::vector<std::string>& argv, Stderr stderr_to) {
     std::optional<Pipe> to = OpenPipe(), from = OpenPipe();
@@ -57,7 +59,12 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
       return Later({std::string(started.status().message()), absl::IsNotFound(started.status())});
     }
     process.emplace(std::move(started).value());
-    input = std::move(to->write_end);
+    // Now, since there may be no descriptor left when it ends.
+    const int copy = ::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) return Later({std::strerror(errno)});
+    exit.assign(copy);
+    ::fcntl(to->write_end.get(), F_SETFL, O_NONBLOCK);
+    input.assign(to->write_end.Release());
     out.assign(from->read_end.Release());
     Read();
   }
@@ -105,7 +112,6 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   }
 
   void AwaitExit() {
-    exit.assign(::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0));
     exit.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const asio::error_code& error) {
                       if (error || self->ended) return;
@@ -146,14 +152,13 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     asio::error_code ignored;
     ended = true;
     out.close(ignored);
+    DropInput();
+    if (process) return ReapOnceKilled();
     exit.close(ignored);
-    input.Close();
-    if (process) ReapOnceKilled();
   }
 
   // Nothing else waits for the process, but the reaping of orphans may reap it first.
   void ReapOnceKilled() {
-    exit.assign(::fcntl(process->pidfd(), F_DUPFD_CLOEXEC, 0), ignored_error);
     process.reset();  // Kills the process if it still runs.
     exit.async_wait(asio::posix::stream_descriptor::wait_read,
                     [self = shared_from_this()](const asio::error_code& error) {
@@ -164,14 +169,46 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
                     });
   }
 
+  void Say(absl::string_view line) {
+    if (!input.is_open() || input_ends) return;
+    const bool waits = !unread.empty();
+    absl::StrAppend(&unread, line, "\n");
+    if (unread.size() > kMaxSaid) return DropInput();
+    if (!waits) Write();
+  }
+
+  // Writes what the pipe takes now, and the rest once the process has read.
+  void Write() {
+    const ssize_t size = ::write(input.native_handle(), unread.data(), unread.size());
+    if (size < 0 && errno != EAGAIN) return DropInput();
+    if (size > 0) unread.erase(0, static_cast<size_t>(size));
+    if (unread.empty()) return input_ends ? DropInput() : void();
+    input.async_wait(asio::posix::stream_descriptor::wait_write,
+                     [self = shared_from_this()](const asio::error_code& error) {
+                       if (!error) self->Write();
+                     });
+  }
+
+  void CloseInput() {
+    input_ends = true;
+    if (unread.empty()) DropInput();
+  }
+
+  void DropInput() {
+    asio::error_code ignored;
+    input.close(ignored);
+    unread.clear();
+  }
+
   asio::io_context& loop;
+  asio::posix::stream_descriptor input;
   asio::posix::stream_descriptor out;
-  asio::posix::stream_descriptor exit;
+  asio::posix::stream_descriptor exit;  // The process's pidfd, until it was reaped.
   const Events events;
-  UniqueFd input;
   std::optional<Process> process;
   std::string text;
-  asio::error_code ignored_error;
+  std::string unread;  // Lines, from the first byte that the pipe has not taken.
+  bool input_ends = false;
   bool ended = false;
 };
 
@@ -183,19 +220,14 @@ LineProcess::LineProcess(asio::io_context& loop, const std::vector<std::string>&
 
 LineProcess::~LineProcess() { state_->Stop(); }
 
-void LineProcess::Say(absl::string_view line) {
-  if (!state_->input.valid()) return;
-  const std::string text = absl::StrCat(line, "\n");  // Short: written whole or not at all.
-  ::fcntl(state_->input.get(), F_SETFL, O_NONBLOCK);
-  if (::write(state_->input.get(), text.data(), text.size()) < 0) state_->input.Close();
-}
+void LineProcess::Say(absl::string_view line) { state_->Say(line); }
 
 void LineProcess::TellNow() {
   const std::shared_ptr<State> state = state_;  // The events may destroy this object.
   state->TellNow();
 }
 
-void LineProcess::CloseInput() { state_->input.Close(); }
+void LineProcess::CloseInput() { state_->CloseInput(); }
 
 pid_t LineProcess::pid() const { return state_->process ? state_->process->pid() : 0; }
 

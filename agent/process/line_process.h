@@ -45,9 +45,11 @@ class LineProcess {
               Stderr to = Stderr::kOurs);
   ~LineProcess();
 
-  // Sends a line, given without its newline. If the process has ended, or has left 64 KiB unread,
-  // the line is lost and the input is closed.
+  // Sends a line, given without its newline. The loop writes what the process does not read now. If
+  // the process has ended, or has left over a mebibyte unread, the line is lost and the input is
+  // closed.
   void Say(absl::string_view line);
+  // Closes the input behind what was said.
   void CloseInput();
   // Calls the events before it returns, for all output until now, and for the end if the process
   // has closed its output or is exiting. So a caller that lost a connection to the process learns

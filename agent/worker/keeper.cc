@@ -68,7 +68,7 @@ struct Keeper {
   UniqueFd link;
   std::vector<pid_t> spared;  // Earlier children: `job & exec hlaunch` in a script.
   std::optional<Obituary> obituary;
-  std::string directory;  // The agent's own directory; empty if there is none.
+  std::vector<std::string> directories;  // The agent's own directories.
   Fence fence;
   std::string standstill;  // Why the agent was killed; empty if it was not.
   std::optional<ExitStatus> agent_status;
@@ -106,7 +106,8 @@ void ReadSignals(Keeper* keeper) {
   }
 }
 
-void ReadLink(Keeper* keeper) {
+// Handles one message. Returns false if there is none.
+bool ReadLink(Keeper* keeper) {
   std::vector<char> message(kMaxObituaryBytes);
   const ssize_t n = ::recv(keeper->link.get(), message.data(), message.size(), MSG_DONTWAIT);
   if (n > 0) {
@@ -114,13 +115,14 @@ void ReadLink(Keeper* keeper) {
     if (const std::optional<Instant> until = DecodeSignOfLife(text)) {
       keeper->fence.Allow(*until, MonotonicClock().Now());
     } else if (absl::StartsWith(text, kDirectoryWord)) {
-      keeper->directory = std::string(text.substr(kDirectoryWord.size()));
+      keeper->directories.emplace_back(text.substr(kDirectoryWord.size()));
     } else {
       keeper->obituary = DecodeObituary(text);
     }
   } else if (n == 0) {
     keeper->link.Close();  // The agent is gone or about to go; SIGCHLD tells which.
   }
+  return n > 0;
 }
 
 // Waits for a signal or a message and handles it. Gives up at `until`; unset: never.
@@ -171,8 +173,9 @@ void WaitForAgent(Keeper* keeper) {
     if (keeper->agent_status.has_value()) break;
     if (keeper->fence.Fallen(MonotonicClock().Now())) EndAgent(keeper);
   }
-  // The agent's last message may still be unread.
-  if (keeper->link.valid()) ReadLink(keeper);
+  // The agent's last messages may still be unread.
+  while (keeper->link.valid() && ReadLink(keeper)) {
+  }
 }
 
 KillReport CleanUp(const Keeper& keeper) {
@@ -225,8 +228,10 @@ int Conclude(Keeper* keeper) {
     CleanUp(*keeper);
   }
   // This comes last, since a file system may hang.
-  std::error_code ignored;
-  if (!keeper->directory.empty()) std::filesystem::remove_all(keeper->directory, ignored);
+  for (const std::string& directory : keeper->directories) {
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+  }
   return kExitAgentLost;
 }
 

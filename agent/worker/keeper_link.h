@@ -45,7 +45,7 @@ class KeeperLink {
                                 const std::vector<std::string>& env) const;
 
   // Makes the keeper remove `directory`, which this process alone uses, if this process is killed.
-  // A later call replaces an earlier one.
+  // May be called for several directories.
   void LeaveBehind(const std::string& directory) const;
 
   // Tells the keeper that this process goes on: its workers may live until `until` without another

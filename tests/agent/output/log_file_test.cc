@@ -103,6 +103,18 @@ TEST_F(LogFileTest, MakesItsDirectoryAgain) {
   EXPECT_EQ(Read("gone/a.log"), "5678\n");
 }
 
+TEST_F(LogFileTest, GoesOnOnceItCanBeMovedAsideAgain) {
+  LogFile file = Make("a.log", {100, 1});
+  std::filesystem::create_directory(root_ + "/a.log.1");
+  const std::string full = std::string(99, 'x') + "\n";
+  file.Write(full);
+  file.Write("lost\n");
+  std::filesystem::remove(root_ + "/a.log.1");
+  file.Write("again\n");
+  EXPECT_EQ(Read("a.log.1"), full);
+  EXPECT_EQ(Read("a.log"), "[hlaunch: 5 bytes are missing here: Is a directory]\nagain\n");
+}
+
 // RLIMIT_FSIZE stands for a full disk: write takes what fits, then nothing, then all again.
 TEST_F(LogFileTest, GoesOnWhereADiskWasFull) {
   LogFile file = Make("a.log");

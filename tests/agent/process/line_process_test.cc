@@ -17,6 +17,7 @@
 #include "asio/io_context.hpp"
 #include "gtest/gtest.h"
 #include "proto/base/unique_fd.h"
+#include "tests/rendezvous/no_descriptors.h"
 
 namespace hlaunch {
 namespace {
@@ -69,6 +70,34 @@ TEST(LineProcess, TellsTheEndOfOneThatWasKilledToWhoeverLostAConnectionToIt) {
     process.TellNow();
     EXPECT_EQ(told, std::vector<std::string>{"it ended with killed by SIGKILL"}) << round;
   }
+}
+
+TEST(LineProcess, TellsItsEndThoughNoDescriptorIsLeft) {
+  asio::io_context loop;
+  std::vector<std::string> told;
+  LineProcess process(loop, {"sh", "-c", "read line; exit 3"},
+                      {nullptr, [&](const LineProcessEnd& end) { told.push_back(end.why); }});
+  process.CloseInput();
+  const NoDescriptors none;
+  loop.run();
+  EXPECT_EQ(told, std::vector<std::string>{"it ended with exit code 3"});
+}
+
+TEST(LineProcess, ReadsLateWhatItWasToldWhateverThePipeTakes) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd read_end(ends[0]), write_end(ends[1]);
+  const std::string held = absl::StrCat("/proc/", ::getpid(), "/fd/", read_end.get());
+  asio::io_context loop;
+  std::vector<std::string> told;
+  LineProcess process(loop, {"sh", "-c", absl::StrCat("read go <", held, "; exec wc -c")},
+                      {[&](absl::string_view line) { told.emplace_back(line); },
+                       [&](const LineProcessEnd& end) { told.push_back(end.why); }});
+  for (int i = 0; i < 40; ++i) process.Say(std::string(4999, 'x'));
+  process.CloseInput();
+  ASSERT_EQ(::write(write_end.get(), "\n", 1), 1);
+  loop.run();
+  EXPECT_EQ(told, (std::vector<std::string>{"200000", "it ended with exit code 0"}));
 }
 
 TEST(LineProcess, OneThatLivesTellsOnlyWhatItHasSaid) {

@@ -178,6 +178,22 @@ TEST(Keeper, RemovesTheDirectoryOfAKilledAgentOnly) {
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
 
+TEST(Keeper, HeedsAllThatItsAgentSaidBeforeItsDeath) {
+  const std::string base = absl::StrCat(::testing::TempDir(), "/last", ::getpid());
+  std::vector<std::string> words;
+  for (int i = 0; i < 8; ++i) {
+    const std::string directory = absl::StrCat(base, "/", i);
+    std::filesystem::create_directories(directory);
+    words.insert(words.end(), {"directory", directory});
+  }
+  words.insert(words.end(), {"obituary", base + "/told", "abort"});
+  EXPECT_EQ(Child(Kept(words)).Wait().exit_code, kExitAgentLost);
+  EXPECT_EQ(ReadFile(base + "/told"), "told\n");
+  std::filesystem::remove(base + "/told");
+  EXPECT_TRUE(std::filesystem::is_empty(base));
+  std::filesystem::remove(base);
+}
+
 TEST(Keeper, TellsTheAgentOfItsDeath) {
   Child kept(Kept({"run", ForkingWorker(1)}));
   const pid_t agent = kept.PidAfter("agent ");
