@@ -75,10 +75,6 @@ struct ClusterPlace {
   }
 };
 
-// The word of --cluster for a cluster of one's own, which no variables describe. The job goes to
-// that cluster, and this process is none of its nodes.
-inline constexpr char kOwnCluster[] = "hlaunchd";
-
 // Returns the words that --cluster takes: "auto", "none", kOwnCluster, "slurm", …, and the words of
 // a site's own systems.
 std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);

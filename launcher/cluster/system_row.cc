@@ -157,6 +157,11 @@ absl::StatusOr<SystemRow> ReadRow(size_t index, const json& object) {
                                     {"rank", row.rank.empty()}}) {
     if (empty) return absl::InvalidArgumentError(absl::StrCat(where, "'", name, "' is missing"));
   }
+  // After --cluster these mean something else, and a place "none" is no place.
+  if (row.word == "auto" || row.word == "none" || row.word == kOwnCluster) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(where, "'word' may not be ", row.word, ", which --cluster has already"));
+  }
   return row;
 }
 

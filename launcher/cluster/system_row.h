@@ -10,6 +10,10 @@
 
 namespace hlaunch {
 
+// The word of --cluster for a cluster of one's own, which no variables describe. The job goes to
+// that cluster, and this process is none of its nodes.
+inline constexpr char kOwnCluster[] = "hlaunchd";
+
 // A system whose variables alone tell a node's place. A value. A field names a variable, or several
 // with '|' between them, of which the first that is set counts. An empty field: the system has no
 // such variable.

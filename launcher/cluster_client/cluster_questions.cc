@@ -35,6 +35,11 @@ void TakeList(const std::vector<const nlohmann::json*>& list,
 
 }  // namespace
 
+bool MayBeAnsweredLater(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsResourceExhausted(status) || absl::IsInternal(status);
+}
+
 absl::StatusOr<HereAnswer> AskHere(LocalClient& client) {
   HLAUNCH_RETURN_IF_ERROR(client.Connect(MonotonicClock().Now() + kAnswerPatience));
   HLAUNCH_ASSIGN_OR_RETURN(const nlohmann::json body,

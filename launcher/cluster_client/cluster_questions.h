@@ -20,6 +20,10 @@ namespace hlaunch {
 inline constexpr Duration kAnswerPatience = std::chrono::seconds(10);
 inline constexpr int kMaxWaitSeconds = 20;  // For long polls.
 
+// Returns true if a question that failed like this may be answered later. An answer that cannot be
+// read may be another version's, during an update. Pure.
+bool MayBeAnsweredLater(const absl::Status& status);
+
 // NotFound if this host has no hlaunchd.
 absl::StatusOr<HereAnswer> AskHere(LocalClient& client);
 

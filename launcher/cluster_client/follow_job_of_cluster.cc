@@ -68,10 +68,7 @@ class JobPoller {
         continue;
       }
       if (absl::IsCancelled(job.status())) return;
-      const bool passes = absl::IsUnavailable(job.status()) ||
-                          absl::IsDeadlineExceeded(job.status()) ||
-                          absl::IsResourceExhausted(job.status()) || absl::IsInternal(job.status());
-      if (!passes) {
+      if (!MayBeAnsweredLater(job.status())) {
         news.refused = job.status();
         return inbox_.Put(std::move(news));
       }
@@ -101,7 +98,9 @@ class Follower {
   explicit Follower(const ClusterFollowWish& wish)
       : wish_(wish),
         logs_(wish.socket, wish.job, wish.tail, inbox_),
-        poller_(wish.socket, wish.job, inbox_) {}
+        poller_(wish.socket, wish.job, inbox_) {
+    job_.number = wish.job;
+  }
   ~Follower() { inbox_.Close(); }
 
   ClusterFollowed Run() {
@@ -110,10 +109,10 @@ class Follower {
       for (FollowNews& news : inbox_.Take()) TakeNews(std::move(news));
       if (wish_.shown) wish_.shown();
       if (!refused_.ok()) return {ClusterFollowEnd::kRefused, job_, refused_};
-      if (asked && IsToLeave()) return {ClusterFollowEnd::kLeft, job_, absl::OkStatus()};
-      if (has_job_ && wish_.enough && wish_.enough(job_)) {
-        return {ClusterFollowEnd::kEnough, job_, absl::OkStatus()};
+      if (const int signal = asked ? SignalToLeave() : 0; signal != 0) {
+        return {ClusterFollowEnd::kLeft, job_, absl::OkStatus(), signal};
       }
+      if (IsEnough()) return {ClusterFollowEnd::kEnough, job_, absl::OkStatus()};
       if (IsOver()) return {ClusterFollowEnd::kEnded, job_, absl::OkStatus()};
     }
   }
@@ -121,18 +120,25 @@ class Follower {
  private:
   // Waits until there is something to do. Returns true if a signal came.
   bool Wait() const {
-    constexpr int kTick = 500;  // For the deadline after the job's end.
+    constexpr int kTick = 500;  // For the deadlines.
     pollfd polls[] = {{inbox_.fd(), POLLIN, 0}, {wish_.signals, POLLIN, 0}};
     ::poll(polls, 2, kTick);
     return polls[1].revents != 0;
   }
 
-  bool IsToLeave() const {
+  // Returns the signal on which to leave the job alone; 0: none came.
+  int SignalToLeave() const {
     signalfd_siginfo info;
     while (::read(wish_.signals, &info, sizeof(info)) == sizeof(info)) {
-      if (wish_.asked && wish_.asked(static_cast<int>(info.ssi_signo))) return true;
+      const int signal = static_cast<int>(info.ssi_signo);
+      if (wish_.asked && wish_.asked(signal)) return signal;
     }
-    return false;
+    return 0;
+  }
+
+  bool IsEnough() const {
+    if (has_job_ && wish_.enough && wish_.enough(job_)) return true;
+    return MonotonicClock().Now() >= wish_.deadline;
   }
 
   bool IsOver() const {

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "launcher/detached/log_line.h"
+#include "proto/base/clock.h"
 #include "proto/cluster/cluster_messages.h"
 
 namespace hlaunch {
@@ -22,6 +23,7 @@ struct ClusterFollowWish {
   bool shows_logs = true;  // If false, only the job's state is followed.
   std::string node;        // A host or a node rank, whose lines alone are shown; empty: all nodes.
   int signals = -1;        // A signalfd; -1: none.
+  Instant deadline = Instant::max();  // Stop following then, also if nothing was heard of the job.
   // The thread that follows calls all of these. A null function is not called.
   std::function<void(const LogLine&)> show;
   std::function<void()> shown;                 // After each batch of lines.
@@ -32,15 +34,16 @@ struct ClusterFollowWish {
 
 enum class ClusterFollowEnd {
   kEnded,    // The job has ended, and its nodes' last lines were shown.
-  kEnough,   // wish.enough returned true.
+  kEnough,   // wish.enough returned true, or wish.deadline has passed.
   kLeft,     // wish.asked returned true.
   kRefused,  // There is no such job, or it belongs to another user.
 };
 
 struct ClusterFollowed {
   ClusterFollowEnd end = ClusterFollowEnd::kEnded;
-  JobView job;       // Its last known state.
+  JobView job;       // Its last known state. The number alone: nothing was heard of it.
   absl::Status why;  // Set for kRefused.
+  int signal = 0;    // Set for kLeft: the signal for which wish.asked returned true.
 };
 
 // Follows a job's state and shows its nodes' lines as they come. If hlaunchd or the cluster's head

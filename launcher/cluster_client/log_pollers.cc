@@ -21,12 +21,6 @@ constexpr int kTurnMs = 200;       // If it serves several nodes and none has sa
 constexpr int kRetryMs = 1000;     // After a question that was not answered.
 constexpr int kTriesAfterEnd = 5;  // For a node that says nothing after the job has ended.
 
-// Returns true if the question may be answered later.
-bool IsPassing(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-         absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
 // One connection and the nodes whose logs it asks for in turn. Thread-safe.
@@ -104,7 +98,8 @@ class LogPollers::Poller {
       TakeError(node, answer.status(), job_ended);
       return false;
     }
-    if (std::exchange(in_trouble_, false)) {
+    in_trouble_ = false;
+    if (std::exchange(told_trouble_, false)) {
       FollowNews news;
       news.well = true;
       inbox_.Put(std::move(news));
@@ -134,7 +129,7 @@ class LogPollers::Poller {
     // The node's part may not have begun yet, or its log may be gone already.
     const bool not_there = absl::IsNotFound(why);
     if (job_ended) ++node.silent_since_end;
-    node.over = (!not_there && !IsPassing(why)) || node.silent_since_end >= kTriesAfterEnd;
+    node.over = (!not_there && !MayBeAnsweredLater(why)) || node.silent_since_end >= kTriesAfterEnd;
     FollowNews news;
     news.node_rank = node.rank;
     news.node_ended = node.over;
@@ -142,9 +137,9 @@ class LogPollers::Poller {
       news.refused = why;
       return inbox_.Put(std::move(news));
     }
-    const bool first = !in_trouble_;
     in_trouble_ = true;
-    if (!not_there && (first || node.over)) news.trouble = why;
+    const bool first = !not_there && !std::exchange(told_trouble_, true);
+    if (first || (!not_there && node.over)) news.trouble = why;
     if (node.over || !news.trouble.ok()) inbox_.Put(std::move(news));
   }
 
@@ -152,8 +147,10 @@ class LogPollers::Poller {
   const int tail_;
   FollowInbox& inbox_;
   const int stop_;
-  LocalClient client_;       // Only the thread uses it.
-  bool in_trouble_ = false;  // Only the thread uses it.
+  // Only the thread uses these.
+  LocalClient client_;
+  bool in_trouble_ = false;    // The last question was not answered.
+  bool told_trouble_ = false;  // The inbox knows of a trouble that has not passed.
   Mutex mu_;
   std::vector<int> added_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;

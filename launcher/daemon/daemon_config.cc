@@ -7,7 +7,6 @@
 #include <climits>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -209,13 +208,16 @@ absl::StatusOr<DaemonConfig> ParseDaemonConfig(string_view text, string_view fil
 }
 
 absl::StatusOr<DaemonConfig> ReadDaemonConfig(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    if (errno == ENOENT) return DaemonConfig();
+  const auto fail = [&path] {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  }
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  };
+  std::ifstream file(path);
+  if (!file && errno == ENOENT) return DaemonConfig();
+  if (!file) return fail();
+  std::string text, line;
+  while (std::getline(file, line)) absl::StrAppend(&text, line, "\n");
+  if (file.bad()) return fail();
   return ParseDaemonConfig(text, path);
 }
 

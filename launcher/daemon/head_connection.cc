@@ -176,8 +176,9 @@ void HeadConnection::Ask(const std::string& verb, nlohmann::json body,
     if (const Done first = std::exchange(*waits, nullptr)) first(std::move(answer));
   };
   const auto limit = std::make_shared<asio::steady_timer>(loop_, kAnswerTime);
-  limit->async_wait([finish, limit, head = head_](std::error_code error) {
-    if (error) return;
+  limit->async_wait([finish, limit, head = head_,
+                     alive = std::weak_ptr<const bool>(alive_)](std::error_code error) {
+    if (error || alive.expired()) return;
     finish(absl::DeadlineExceededError(absl::StrCat("the head, ", head, ", did not answer")));
   });
   link_->Ask(verb, std::move(body), std::move(user),

@@ -47,7 +47,8 @@ class HeadConnection {
 
   // Sends `envelope`, which is lost while there is no connection. `up` is called once there is one.
   void Send(const Envelope& envelope);
-  // Asks the head. Calls `done` once with the head's answer. Errors: the head's, and
+  // Asks the head. Calls `done` once with the head's answer, but not after this object's end.
+  // Errors: the head's, and
   //   Unavailable - the head cannot be reached; the message names it.
   //   DeadlineExceeded - the head did not answer.
   //   FailedPrecondition - this host is in no cluster.
@@ -81,6 +82,7 @@ class HeadConnection {
   std::string trouble_;
   HostIdentity identity_;
   bool renewing_ = false;
+  const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // Handlers check it.
   std::unique_ptr<ClusterLink> link_;
   std::unique_ptr<ToolRun> address_;
 };

@@ -18,11 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "asio/buffer.hpp"
 #include "asio/io_context.hpp"
-#include "asio/steady_timer.hpp"
 #include "asio/write.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/cluster/frame.h"
+#include "rendezvous/listening/accept.h"
 
 namespace hlaunch {
 namespace {
@@ -179,7 +179,11 @@ void LocalServer::Connection::Say(const Envelope& envelope) {
 }
 
 LocalServer::LocalServer(asio::io_context& loop, UniqueFd listener, PeerUsers& users, Answer answer)
-    : loop_(loop), listener_(loop, listener.Release()), users_(users), answer_(std::move(answer)) {
+    : loop_(loop),
+      listener_(loop, listener.Release()),
+      pause_(loop),
+      users_(users),
+      answer_(std::move(answer)) {
   listener_.non_blocking(true);
   Accept();
 }
@@ -192,8 +196,16 @@ void LocalServer::Accept() {
   listener_.async_wait(asio::posix::stream_descriptor::wait_read, [this](std::error_code error) {
     if (error) return;
     UniqueFd socket(::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!socket.valid() && OutOfDescriptors(errno)) return PauseAccepting();
     if (socket.valid()) Take(std::move(socket));
     Accept();
+  });
+}
+
+void LocalServer::PauseAccepting() {
+  pause_.expires_after(kAcceptPause);
+  pause_.async_wait([this](std::error_code error) {
+    if (!error) Accept();
   });
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "asio/posix/stream_descriptor.hpp"
+#include "asio/steady_timer.hpp"
 #include "launcher/daemon/peer_user.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
@@ -45,6 +46,7 @@ class LocalServer {
  private:
   class Connection;
   void Accept();
+  void PauseAccepting();
   void Take(UniqueFd socket);
   std::string NameOf(uid_t uid) const;
   bool MakeRoom();
@@ -52,6 +54,7 @@ class LocalServer {
 
   asio::io_context& loop_;
   asio::posix::stream_descriptor listener_;
+  asio::steady_timer pause_;  // While this process has no room for another connection.
   PeerUsers& users_;
   const Answer answer_;
   uint64_t next_ = 1;

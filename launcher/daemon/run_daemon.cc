@@ -18,6 +18,7 @@
 #include "launcher/daemon/daemon_words.h"
 #include "launcher/daemon/local_server.h"
 #include "launcher/daemon/node_daemon.h"
+#include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/part_start/private_tmp.h"
 #include "launcher/words/environment.h"
@@ -76,6 +77,7 @@ int RunDaemon(int argc, char** argv) {
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   DoWithoutOpenSslModules();
   ::signal(SIGPIPE, SIG_IGN);
+  RaiseDescriptorLimit();
   // Found now, since an update may replace the program's file later.
   if (options->program.empty()) options->program = FindHlaunch(PathOfThisProgram());
   const absl::StatusOr<DaemonConfig> config = ReadDaemonConfig(options->config);

@@ -20,6 +20,8 @@
 namespace hlaunch {
 namespace {
 
+constexpr Duration kRenewPause = std::chrono::minutes(1);  // After it has failed.
+
 HeadTime Now() { return {MonotonicClock().Now(), WallMillis()}; }
 
 std::time_t WallSeconds() { return static_cast<std::time_t>(WallMillis() / 1000); }
@@ -325,16 +327,23 @@ std::string HeadService::Metrics() const {
 void HeadService::Tick() {
   table_.Tick(Now());
   relay_.Tick(Now().now);
-  if (office_->OwnIsOld(WallSeconds())) {
-    absl::Status renewed = office_->RenewOwn(WallSeconds());
-    if (renewed.ok()) renewed = server_->Renew(office_->identity());
-    if (!renewed.ok()) LogWarning(absl::StrCat("the head's new certificate: ", renewed.message()));
-  }
+  RenewOwn();
   Flush();
   second_.expires_after(std::chrono::seconds(1));
   second_.async_wait([this, alive = std::weak_ptr<const bool>(alive_)](const asio::error_code&) {
     if (!alive.expired()) Tick();
   });
+}
+
+void HeadService::RenewOwn() {
+  const bool due = renew_again_ ? Now().now >= *renew_again_ : office_->OwnIsOld(WallSeconds());
+  if (!due) return;
+  absl::Status renewed = office_->RenewOwn(WallSeconds());
+  if (renewed.ok()) renewed = server_->Renew(office_->identity());
+  renew_again_.reset();
+  if (renewed.ok()) return;
+  renew_again_ = Now().now + kRenewPause;
+  LogWarning(absl::StrCat("the head's new certificate: ", renewed.message()));
 }
 
 }  // namespace hlaunch

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "launcher/head/head_relay.h"
 #include "launcher/head/job_polls.h"
 #include "launcher/head/trust_office.h"
+#include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
 #include "proto/cluster/envelope.h"
 #include "rendezvous/cluster_wire/cluster_server.h"
@@ -81,6 +83,7 @@ class HeadService {
   void AnswerPolls();
   void SayWhatChanged(const HeadChanges& changes);
   void Tick();
+  void RenewOwn();  // Gives the server a new certificate if it is time.
   uint64_t PeerOf(const std::string& host) const;  // 0: the host is not connected.
 
   asio::io_context& loop_;
@@ -98,6 +101,7 @@ class HeadService {
   const std::shared_ptr<const bool> alive_ = std::make_shared<bool>(true);  // Handlers check it.
   bool soon_ = false;
   bool failed_ = false;
+  std::optional<Instant> renew_again_;  // When to try to renew again; unset: no try has failed.
   asio::steady_timer second_;
   std::unique_ptr<ClusterServer> server_;
 };

@@ -3,8 +3,6 @@
 
 #include "launcher/own_cluster/job_commands.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -57,7 +55,7 @@ int Attach(uint64_t job, const DetachedOptions& options) {
   const ClusterFollowed followed = Follow(job, options, "", /*both_streams=*/true);
   if (followed.end != ClusterFollowEnd::kLeft) return EndOf(followed);
   LogInfo(absl::StrCat("detached; job ", job, " goes on (hlaunch stop ", job, " ends it)"));
-  return kExitSignalBase + SIGINT;
+  return kExitSignalBase + followed.signal;
 }
 
 int Logs(uint64_t number, const DetachedOptions& options) {
@@ -93,7 +91,7 @@ ClusterFollowed AwaitEnd(uint64_t job, Instant deadline) {
   wish.job = job;
   wish.shows_logs = false;
   wish.signals = signals.get();
-  wish.enough = [deadline](const JobView&) { return MonotonicClock().Now() >= deadline; };
+  wish.deadline = deadline;
   wish.asked = [](int) { return true; };
   return FollowJobOfCluster(wish);
 }
@@ -107,12 +105,13 @@ int TellEnd(const ClusterFollowed& followed, const char* word) {
     case ClusterFollowEnd::kLeft:
       LogInfo(absl::StrCat("job ", followed.job.number, " was told to end; hlaunch ps ",
                            followed.job.number, " shows whether it has"));
-      return kExitSignalBase + SIGINT;
+      return kExitSignalBase + followed.signal;
     case ClusterFollowEnd::kEnough:
       break;
   }
-  LogError(absl::StrCat("job ", followed.job.number,
-                        " does not end: ", PrintableLine(followed.job.why)));
+  const std::string& why = followed.job.why;
+  LogError(absl::StrCat("job ", followed.job.number, " does not end", why.empty() ? "" : ": ",
+                        PrintableLine(why)));
   return kExitStillRuns;
 }
 

@@ -75,8 +75,9 @@ void LogAnswers::Ask(const LogQuestion& question, Done done) {
   }
   waiting->patience.expires_after(std::chrono::seconds(std::min(question.wait_s, kLongestWait)));
   waiting->patience.async_wait([this, number](std::error_code error) {
+    if (error) return;
     const auto found = waiting_.find(number);
-    if (!error && found != waiting_.end()) Finish(number, Read(found->second->question));
+    if (found != waiting_.end()) Finish(number, Read(found->second->question));
   });
   waiting_[number] = std::move(waiting);
   Try(number);  // Something may have been written before the watch began.
@@ -95,8 +96,9 @@ void LogAnswers::LookSoon(uint64_t number) {
   if (std::exchange(waiting.paused, true)) return;
   waiting.pause.expires_after(kPause);
   waiting.pause.async_wait([this, number](std::error_code error) {
+    if (error) return;
     const auto found = waiting_.find(number);
-    if (error || found == waiting_.end()) return;
+    if (found == waiting_.end()) return;
     found->second->paused = false;
     Try(number);
   });

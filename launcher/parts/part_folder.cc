@@ -147,7 +147,9 @@ absl::Status PartFolders::Make(uint64_t job) const {
   if (::chmod(PartPath(job).c_str(), 0755) == 0 && ::mkdir(JobPath(job).c_str(), 0700) == 0) {
     return absl::OkStatus();
   }
-  return CannotWrite(JobPath(job));
+  absl::Status failed = CannotWrite(JobPath(job));
+  ::rmdir(PartPath(job).c_str());
+  return failed;
 }
 
 absl::Status PartFolders::Keep(const PartRecord& record) const {
@@ -172,6 +174,11 @@ absl::StatusOr<PartRecord> PartFolders::Read(uint64_t job) const {
   HLAUNCH_ASSIGN_OR_RETURN(PartRecord record, RecordOf(text));
   if (record.order.job == job) return record;
   return absl::InvalidArgumentError(absl::StrCat("part.json is of job ", record.order.job));
+}
+
+bool PartFolders::HasRecord(uint64_t job) const {
+  const std::string path = absl::StrCat(PartPath(job), "/", kRecordName);
+  return ::access(path.c_str(), F_OK) == 0 || errno != ENOENT;
 }
 
 std::vector<std::string> PartFolders::Names() const {

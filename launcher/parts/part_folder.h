@@ -65,7 +65,7 @@ class PartFolders {
   //
   // Errors:
   //   AlreadyExists - the job has a folder already.
-  //   ResourceExhausted - a folder cannot be made; the message names it.
+  //   ResourceExhausted - a folder cannot be made; the message names it. Nothing is left then.
   absl::Status Make(uint64_t job) const;
   // Replaces a part's record. Errors:
   //   ResourceExhausted - the file cannot be written; the message names it.
@@ -80,6 +80,8 @@ class PartFolders {
   //   NotFound - there is no such folder or record.
   //   InvalidArgument - the record is not valid; the message says why.
   absl::StatusOr<PartRecord> Read(uint64_t job) const;
+  // Returns false if the part's folder has no record: nothing has been started there.
+  bool HasRecord(uint64_t job) const;
   // The numbers of all parts, in ascending order.
   std::vector<uint64_t> All() const;
   // Renames the folder of a part, to be removed later. Returns false if the folder stays.

@@ -82,6 +82,8 @@ absl::Status Parts::Open() {
   for (const uint64_t job : folders_.All()) {
     absl::StatusOr<PartRecord> record = folders_.Read(job);
     if (!record.ok()) {
+      // The daemon may have been killed between the folder and the first record.
+      if (!folders_.HasRecord(job) && folders_.SetAside(job)) continue;
       LogWarning(absl::StrCat("the folder ", folders_.PartPath(job),
                               " is no part of a job: ", record.status().message()));
       continue;
@@ -197,8 +199,9 @@ void Parts::ReadComplaint(Part& part) {
   const uint64_t job = part.record.order.job;
   part.complaint->async_wait(
       asio::posix::stream_descriptor::wait_read, [this, job](std::error_code error) {
+        if (error) return;
         const auto found = parts_.find(job);
-        if (error || found == parts_.end() || !found->second->complaint) return;
+        if (found == parts_.end() || !found->second->complaint) return;
         Part& there = *found->second;
         char bytes[512];
         const ssize_t n = ::read(there.complaint->native_handle(), bytes, sizeof bytes);
@@ -250,8 +253,9 @@ void Parts::LookSoon(Part& part) {
   Look(part);
   part.pause.expires_after(kLookPause);
   part.pause.async_wait([this, job = part.record.order.job](std::error_code error) {
+    if (error) return;
     const auto found = parts_.find(job);
-    if (error || found == parts_.end()) return;
+    if (found == parts_.end()) return;
     found->second->paused = false;
     if (std::exchange(found->second->missed, false)) LookSoon(*found->second);
   });
@@ -289,7 +293,7 @@ void Parts::LookAtAll() {
 void Parts::RemoveOld() {
   std::vector<EndedPart> known, unknown;
   for (const auto& [job, part] : parts_) {
-    if (!part->holder) {
+    if (!part->holder && !part->has_group) {  // Only a part that is kept gets its group removed.
       (part->record.forgotten ? known : unknown).push_back({job, part->record.order.uid});
     }
   }

@@ -739,6 +739,11 @@ TEST(ReadSystems, NamesTheRowAndTheField) {
               HasSubstr("system 1: 'nodes' is no field"));
   EXPECT_THAT(error(R"({"systems": [{"word": 7}]})"),
               HasSubstr("system 1: 'word' is no field, or"));
+  for (const char* word : {"auto", "none", kOwnCluster}) {  // None of them would name the row.
+    EXPECT_THAT(error(absl::StrCat(R"({"systems": [{"word": ")", word,
+                                   R"(", "title": "b", "proof": "C", "rank": "R"}]})")),
+                HasSubstr(absl::StrCat("system 1: 'word' may not be ", word)));
+  }
   EXPECT_THAT(ReadSystems("/nonexistent/s.json").status().message(),
               HasSubstr("it cannot be read"));
 }

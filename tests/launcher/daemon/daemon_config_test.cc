@@ -98,5 +98,17 @@ TEST(ParseDaemonConfig, NamesFileLineAndTheWayOut) {
   }
 }
 
+TEST(ReadDaemonConfig, AMissingFileSaysNothing) {
+  const auto config = ReadDaemonConfig("/nonexistent/hlaunchd.conf");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_FALSE(config->slots.has_value());
+}
+
+TEST(ReadDaemonConfig, SaysThatAFolderIsNoSuchFile) {
+  const auto config = ReadDaemonConfig("/tmp");
+  EXPECT_TRUE(absl::IsInvalidArgument(config.status())) << config.status();
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr("cannot read /tmp: "));
+}
+
 }  // namespace
 }  // namespace hlaunch

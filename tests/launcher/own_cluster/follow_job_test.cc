@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,8 +14,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/cluster_client/follow_inbox.h"
 #include "launcher/cluster_client/follow_job_of_cluster.h"
 #include "launcher/cluster_client/log_pollers.h"
+#include "proto/base/clock.h"
 #include "tests/launcher/own_cluster/small_daemon.h"
 
 namespace hlaunch {
@@ -212,6 +217,52 @@ TEST_F(FollowJobTest, EndsWhereEnoughWasSeenAndReadsNoLogs) {
   wish.enough = [](const JobView& view) { return view.state == ClusterJobState::kRunning; };
   EXPECT_EQ(FollowJobOfCluster(wish).end, ClusterFollowEnd::kEnough);
   EXPECT_EQ(job.asked("log"), 0);
+}
+
+TEST_F(FollowJobTest, EndsAtTheDeadlineWhereNobodySaysHowTheJobIs) {
+  SmallDaemon daemon(SocketOfTest(), [](const Envelope& question) {
+    return ErrorTo(question, absl::UnavailableError("no connection to the head"));
+  });
+  ClusterFollowWish wish = Wish();
+  wish.deadline = MonotonicClock().Now();
+  const ClusterFollowed followed = FollowJobOfCluster(wish);
+  EXPECT_EQ(followed.end, ClusterFollowEnd::kEnough);
+  EXPECT_EQ(followed.job.number, 17u);
+}
+
+// Asks for the log of one node until it has ended. `fails` gives the error of each question in
+// turn, and then a line comes.
+std::vector<FollowNews> PollLog(const std::vector<absl::Status>& fails) {
+  std::atomic<size_t> asked = 0;
+  SmallDaemon daemon(SocketOfTest(), [&](const Envelope& question) {
+    const size_t at = asked++;
+    if (at < fails.size()) return ErrorTo(question, fails[at]);
+    return AnswerTo(question, ToJson(LogAnswer{Line("hello"), "1", false, true}));
+  });
+  FollowInbox inbox;
+  LogPollers pollers(SocketOfTest(), 17, -1, inbox);
+  pollers.Add(0);
+  std::vector<FollowNews> all;
+  while (all.empty() || !all.back().node_ended) {
+    pollfd poll = {inbox.fd(), POLLIN, 0};
+    ::poll(&poll, 1, -1);
+    for (FollowNews& news : inbox.Take()) all.push_back(std::move(news));
+  }
+  return all;
+}
+
+TEST(LogPollers, AskAgainAfterAnAnswerThatCannotBeRead) {
+  const std::vector<FollowNews> news = PollLog({absl::InternalError("no text")});
+  EXPECT_THAT(news.back().lines, SizeIs(1));
+}
+
+TEST(LogPollers, TellATroubleThatComesAfterALogThatWasNotThere) {
+  const std::vector<FollowNews> news =
+      PollLog({absl::NotFoundError("no log"), absl::UnavailableError("no head")});
+  EXPECT_EQ(std::count_if(news.begin(), news.end(),
+                          [](const FollowNews& each) { return absl::IsUnavailable(each.trouble); }),
+            1);
+  EXPECT_THAT(news.back().lines, SizeIs(1));
 }
 
 TEST_F(FollowJobTest, ShowsOneNodeAlone) {

@@ -284,6 +284,18 @@ class Words(unittest.TestCase):
         self.assertIn("job 17 goes on", err)
         self.assertNotIn("stop", [ask for ask, _ in self.daemon.asked])
 
+    def test_attach_and_stop_are_left_with_the_code_of_the_signal(self):
+        self.daemon.run()
+        stop = self.start("stop", "17")
+        self.daemon.await_question("job", 2)  # It takes signals before it asks for the end.
+        stop.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(stop)[0], 128 + signal.SIGTERM)
+        self.daemon.say(0, "[0] hello")
+        attached = self.start("attach", "17")
+        self.assertEqual(attached.stdout.readline(), "[0] hello\n")
+        attached.send_signal(signal.SIGTERM)
+        self.assertEqual(self.end(attached)[0], 128 + signal.SIGTERM)
+
     def test_stop_and_kill_wait_for_the_end(self):
         self.daemon.run()
         for word in ("stop", "kill"):

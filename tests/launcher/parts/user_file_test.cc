@@ -7,13 +7,16 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "asio/io_context.hpp"
 #include "gtest/gtest.h"
 #include "launcher/parts/part_folder.h"
+#include "launcher/parts/parts.h"
 
 namespace hlaunch {
 namespace {
@@ -101,6 +104,36 @@ TEST_F(UserFileTest, SetsAPartAsideAndFindsItAgain) {
   EXPECT_EQ(folders.AllSetAside().size(), 2u);
   EXPECT_FALSE(folders.SetAside(7));
   EXPECT_FALSE(folders.SetAsidePrivate(7));
+}
+
+TEST_F(UserFileTest, APartWhoseFoldersCannotBeMadeLeavesNothing) {
+  // The part's own folder has a path that is just short enough.
+  std::string path = path_;
+  while (path.size() < PATH_MAX - 6) path += "/";
+  const PartFolders folders(path);
+  EXPECT_TRUE(absl::IsResourceExhausted(folders.Make(7)));
+  EXPECT_TRUE(fs::is_empty(path_));
+}
+
+TEST_F(UserFileTest, APartIsMadeWhereADaemonWasKilledBeforeItsRecord) {
+  ASSERT_TRUE(PartFolders(path_).Make(7).ok());
+  asio::io_context loop;
+  Parts::Settings settings;
+  settings.folder = path_;
+  Parts parts(loop, settings, [](const PartTold&) {});
+  ASSERT_TRUE(parts.Open().ok());
+  EXPECT_TRUE(PartFolders(path_).Make(7).ok());
+}
+
+TEST_F(UserFileTest, APartWhoseRecordCannotBeReadIsLeftAlone) {
+  ASSERT_TRUE(PartFolders(path_).Make(7).ok());
+  Write("7/part.json");
+  asio::io_context loop;
+  Parts::Settings settings;
+  settings.folder = path_;
+  Parts parts(loop, settings, [](const PartTold&) {});
+  ASSERT_TRUE(parts.Open().ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(PartFolders(path_).Make(7)));
 }
 
 }  // namespace
