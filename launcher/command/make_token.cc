@@ -4,11 +4,11 @@
 #include "launcher/command/make_token.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -31,7 +31,6 @@ namespace hlaunch {
 namespace {
 
 constexpr char kCommand[] = "hlaunch token";
-constexpr mode_t kOnlyMine = S_IRUSR | S_IWUSR;
 
 std::string HelpText() {
   return absl::StrCat(
@@ -119,9 +118,9 @@ absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv
 
 absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace) {
   HLAUNCH_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path()));
-  const std::string draft = absl::StrCat(path, ".", ::getpid());
+  std::string draft = absl::StrCat(path, ".XXXXXX");
   const std::string line = absl::StrCat(token, "\n");
-  UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kOnlyMine));
+  const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));  // For its user alone.
   if (!file.valid()) return CannotWrite(path, errno);
   bool done = ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
               ::fsync(file.get()) == 0;

@@ -55,17 +55,20 @@ void LinePrinter::Show(const LogLine& line) {
 }
 
 bool LinePrinter::IsWanted(const LogLine& line) {
-  if (!since_.empty() && !line.time.empty() && line.time < since_) return false;
-  if (options_.ranks.empty()) return true;
   Part& part = parts_[line.fd == STDERR_FILENO ? 1 : 0];
-  if (!part.goes_on) {
-    const std::vector<Rank> ranks = RanksOfText(line.text);
-    part.wanted = std::any_of(ranks.begin(), ranks.end(), [this](Rank rank) {
-      return std::binary_search(options_.ranks.begin(), options_.ranks.end(), rank);
-    });
-  }
+  if (!part.goes_on) part.wanted = Passes(line);
   part.goes_on = !line.whole;
   return part.wanted;
+}
+
+// Whether --rank and --since let a line pass that begins like this.
+bool LinePrinter::Passes(const LogLine& line) const {
+  if (!since_.empty() && !line.time.empty() && line.time < since_) return false;
+  if (options_.ranks.empty()) return true;
+  const std::vector<Rank> ranks = RanksOfText(line.text);
+  return std::any_of(ranks.begin(), ranks.end(), [this](Rank rank) {
+    return std::binary_search(options_.ranks.begin(), options_.ranks.end(), rank);
+  });
 }
 
 void LinePrinter::Put(const LogLine& line) const {

@@ -32,13 +32,13 @@ class LinePrinter {
       : options_(options), since_(std::move(since)), both_streams_(both_streams) {}
 
   void Show(const LogLine& line);
-  // Whether --rank and --since let `line` pass. If a line comes in parts, --rank looks at the
-  // first.
+  // Whether --rank and --since let `line` pass. If a line comes in parts, the first one decides.
   bool IsWanted(const LogLine& line);
   // Prints `line`, whether it is wanted or not.
   void Put(const LogLine& line) const;
 
  private:
+  bool Passes(const LogLine& line) const;
   void PutTo(const LogLine& line, std::FILE* file) const;
 
   struct Part {

@@ -73,6 +73,7 @@ class Reader {
 
 absl::StatusOr<std::vector<std::string>> Reader::ValuesOf(const MpirunWord& word) {
   const std::string& typed = words_[next_];
+  const std::string name = typed.substr(0, typed.find('='));
   size_t left = word.num_values();
   std::vector<std::string> values;
   if (const size_t equals = typed.find('='); equals != std::string::npos) {
@@ -84,14 +85,13 @@ absl::StatusOr<std::vector<std::string>> Reader::ValuesOf(const MpirunWord& word
   }
   for (; left > 0 && next_ + 1 < words_.size(); --left) values.push_back(words_[++next_]);
   // As in Hydra's -genv NAME VALUE.
-  const bool may_be_apart = absl::EndsWith(typed, "env") && !absl::EndsWith(typed, "set-env");
+  const bool may_be_apart = absl::EndsWith(name, "env") && !absl::EndsWith(name, "set-env");
   if (may_be_apart && left == 0 && !absl::StrContains(values[0], "=") &&
       next_ + 1 < words_.size()) {
     absl::StrAppend(&values[0], "=", words_[++next_]);
   }
   if (left > 0 || (values.size() == 1 && values[0].empty())) {
-    return InvalidArgumentError(absl::StrCat(PrintableLine(typed.substr(0, typed.find('='))),
-                                             " needs a value, ", word.value));
+    return InvalidArgumentError(absl::StrCat(PrintableLine(name), " needs a value, ", word.value));
   }
   ++next_;
   return values;

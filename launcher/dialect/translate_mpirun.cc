@@ -4,6 +4,8 @@
 #include "launcher/dialect/translate_mpirun.h"
 
 #include <algorithm>
+#include <climits>
+#include <cstdint>
 #include <initializer_list>
 #include <utility>
 
@@ -14,6 +16,7 @@
 #include "launcher/dialect/rankfile.h"
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
+#include "launcher/words/parse_int.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -45,12 +48,19 @@ bool AreHere(string_view hosts) {
   return true;
 }
 
-// The number of ranks for a list as in "localhost:2,localhost".
+// The number of ranks for a list as in "localhost:2,localhost", which are 3. A number of slots that
+// is none is returned as it is: hlaunch's own reader reports the error.
 std::string SlotsHere(string_view hosts) {
-  const std::vector<string_view> each = absl::StrSplit(hosts, ',');
-  const size_t colon = hosts.find(':');
-  if (each.size() == 1 && colon != hosts.npos) return std::string(hosts.substr(colon + 1));
-  return absl::StrCat(each.size());
+  int64_t ranks = 0;
+  for (const string_view host : absl::StrSplit(hosts, ',')) {
+    const size_t colon = host.find(':');
+    int slots = 1;
+    if (colon != host.npos && !ParseInt(host.substr(colon + 1), 0, INT_MAX, &slots)) {
+      return std::string(host.substr(colon + 1));
+    }
+    ranks += slots;
+  }
+  return absl::StrCat(ranks);
 }
 
 using List = std::vector<std::string>;

@@ -17,6 +17,10 @@ bool IsOwnEnd(int exit_code) {
 
 }  // namespace
 
+bool GoesOnWithout(int exit_code, int living, int min_hosts) {
+  return (exit_code == kExitOk || IsOwnEnd(exit_code)) && living >= min_hosts;
+}
+
 int ExitCodeOfJob(const JobEnd& end) {
   std::optional<int> first, first_own;
   for (const std::optional<int>& exit_code : end.exit_codes) {

@@ -140,8 +140,8 @@ StartVerdict ExplainStart(const FailedStart& failed) {
   if (failed.exit_code == kExitNotFound || failed.exit_code == kExitNotExecutable) {
     if (failed.pushed) {
       verdict.way_out =
-          "the host must be of this kind, with sh, mktemp, head and sha256sum, and "
-          "programs must be allowed to run in its TMPDIR, else /tmp";
+          "the host must be of this kind, with sh, mktemp, sha256sum and a dd that knows "
+          "iflag=fullblock, and programs must be allowed to run in its TMPDIR, else /tmp";
       return verdict;
     }
     verdict.try_the_path = failed.exit_code == kExitNotFound;

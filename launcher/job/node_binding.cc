@@ -60,12 +60,14 @@ void BindWorkers(const Options& options, JobSpec& spec) {
     return;
   }
   const std::vector<int> allowed = topology->is_this_machine ? AllowedCpus() : AllCpus(*topology);
-  UsePlan(options, *topology, allowed, PlanBinding(*topology, allowed, request), spec);
+  BindingPlan plan = PlanBinding(*topology, allowed, request);
   const bool is_real = !options.instead.dry_run && !options.instead.print_env;
-  if (topology->is_this_machine || !is_real || spec.worker.bindings.empty()) return;
-  spec.worker.bindings.clear();
-  spec.warnings.push_back(
-      "workers are not bound: the CPUs that are described are not this machine's");
+  if (!topology->is_this_machine && is_real && !plan.workers.empty()) {
+    spec.warnings.push_back(
+        "workers are not bound: the CPUs that are described are not this machine's");
+    return;
+  }
+  UsePlan(options, *topology, allowed, std::move(plan), spec);
 }
 
 }  // namespace hlaunch

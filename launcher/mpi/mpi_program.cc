@@ -113,6 +113,14 @@ std::vector<std::string> InterpreterOf(const std::string& start) {
   return absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
 }
 
+// The words behind those of env itself, which may be -S, other options and NAME=VALUE.
+std::vector<std::string> BehindEnv(const std::vector<std::string>& words) {
+  const auto program = std::find_if(words.begin() + 1, words.end(), [](const std::string& word) {
+    return !absl::StartsWith(word, "-") && !absl::StrContains(word, "=");
+  });
+  return {program, words.end()};
+}
+
 std::string InPath(const std::string& name, const Environment& environment) {
   if (absl::StrContains(name, "/")) return name;
   for (const absl::string_view folder : absl::StrSplit(environment.Get("PATH"), ':')) {
@@ -192,8 +200,7 @@ MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& e
     words[0] = InPath(words[0], environment);
     std::vector<std::string> before = InterpreterOf(StartOf(words[0], kLine));
     if (before.empty()) break;
-    const bool env = absl::EndsWith(before[0], "/env") && before.size() > 1;
-    if (env) before.erase(before.begin());
+    if (absl::EndsWith(before[0], "/env")) before = BehindEnv(before);
     words.insert(words.begin(), before.begin(), before.end());
   }
   if (words.empty()) return {};

@@ -57,7 +57,8 @@ Observation::Observation(asio::io_context& loop, const OutputRelay& relay, const
                          const std::string& host)
     : longest_stop_(options.worker.stop_grace + kStopMargin),
       manager_(loop, FindNotifyPlace(Environment::OfThisProcess(), ::getpid(), ::getppid())),
-      status_("looking for the rendezvous"),
+      doing_("looking for the rendezvous"),
+      status_(doing_),
       metrics_(job_id, host),
       source_{job_id, host, -1} {
   if (!directory.empty()) StartLog(directory + "/events.jsonl");
@@ -102,7 +103,7 @@ void Observation::Tell(const NodeEvent& event) {
   goodput_.Count(event, now);
   if (const std::string status = std::visit(Status(), event); !status.empty()) {
     status_ = status;
-    if (std::holds_alternative<RoundStarted>(event)) running_ = status;
+    if (!std::holds_alternative<ContactChanged>(event)) doing_ = status;
     if (std::holds_alternative<NodeFinished>(event)) {
       manager_.Stopping(status_, longest_stop_);
     } else {
@@ -110,7 +111,7 @@ void Observation::Tell(const NodeEvent& event) {
     }
   }
   if (const auto* contact = std::get_if<ContactChanged>(&event); contact && contact->connected) {
-    status_ = running_;
+    status_ = doing_;
     manager_.Status(status_);
   }
   if (std::holds_alternative<RoundStopped>(event)) manager_.MayTake(longest_stop_);

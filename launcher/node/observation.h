@@ -48,8 +48,8 @@ class Observation {
 
   const Duration longest_stop_;
   ServiceManager manager_;
-  std::string status_;   // What the node does now, in words.
-  std::string running_;  // `status_` as it was when the latest round started.
+  std::string doing_;   // What the node does now, in words, whether it has contact or not.
+  std::string status_;  // The same, or why it has no contact.
   NodeMetrics metrics_;
   Goodput goodput_{MonotonicClock().Now()};
   EventSource source_;

@@ -66,9 +66,9 @@ absl::StatusOr<std::string> NamedAddress(const JobSpec& spec) {
   const Resolved found =
       FirstAnswer(*Lookup::Start(spec.local_addr), spec.worker.signals_to_handle, kNamePatience);
   if (found.ok()) return found->front();
-  return absl::UnavailableError(absl::StrCat("--local-addr ", spec.local_addr, ": ",
-                                             found.status().message(),
-                                             "; give an address of this node as a literal"));
+  return absl::Status(found.status().code(),
+                      absl::StrCat("--local-addr ", spec.local_addr, ": ", found.status().message(),
+                                   "; give an address of this node as a literal"));
 }
 
 // Lets `link` log once, after `limit`, what may be wrong with the rendezvous.
@@ -230,8 +230,12 @@ int NodeRun::Make(const ConnectFn& connect) {
   ReserveDescriptors(DecideCeiling({.nproc = spec_.worker.nproc}, DescriptorLimit()).needed);
   const absl::StatusOr<std::string> address = NamedAddress(spec_);
   if (!address.ok()) {
-    LogError(address.status().message());
-    return kExitUsage;
+    const std::string why(address.status().message());
+    // A name server that does not answer may do so later.
+    const int exit_code = absl::IsInvalidArgument(address.status()) ? kExitUsage : kExitBadEndpoint;
+    LogError(why);
+    TellUnable(spec_, options_, connect, why, exit_code);
+    return exit_code;
   }
   absl::StatusOr<std::unique_ptr<NodeLink>> link =
       NeedsGrpc(spec_) ? connect(spec_, options_) : MakeLocalLink(spec_);

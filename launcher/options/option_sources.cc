@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -41,6 +42,12 @@ std::string PetName(const OptionRow& row) {
 
 std::string ConfigKey(const OptionRow& row) { return std::string(row.name).substr(2); }
 
+// The option of a key in a configuration; null if there is none.
+const OptionRow* OptionOfKey(const std::string& key) {
+  // FindOption would take what follows as a value.
+  return absl::StrContains(key, "=") ? nullptr : FindOption(absl::StrCat("--", key));
+}
+
 absl::Status Wrong(string_view file, string_view key, string_view why) {
   return InvalidArgumentError(
       absl::StrCat(file, key.empty() ? "" : ": ", PrintableLine(key), ": ", why));
@@ -51,7 +58,7 @@ absl::Status UnknownKey(string_view file, const std::string& key) {
   for (const OptionRow& row : OptionTable()) {
     if (row.in_config()) known.push_back(ConfigKey(row));
   }
-  const OptionRow* row = FindOption(absl::StrCat("--", key));
+  const OptionRow* row = OptionOfKey(key);
   if (row != nullptr) return Wrong(file, key, "is for the command line only");
   const std::string near = NearestSpelling(absl::StrReplaceAll(key, {{"_", "-"}}), known);
   return Wrong(file, key,
@@ -154,7 +161,7 @@ absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
       HLAUNCH_ASSIGN_OR_RETURN(found.command, CommandWords(value, file));
       continue;
     }
-    const OptionRow* row = FindOption(absl::StrCat("--", key));
+    const OptionRow* row = OptionOfKey(key);
     if (row == nullptr || !row->in_config()) return UnknownKey(file, key);
     // For an option that may be repeated, a list has one element for each value.
     std::vector<const json*> parts = {&value};

@@ -278,7 +278,10 @@ void AddHostsVariable(const Environment& environment, RawOptions& raw) {
   for (const char* name : {"--standalone", "--rdzv-endpoint", "--master-addr", "--node-rank"}) {
     if (raw.Find(name) != nullptr) return;
   }
-  if (const FoundValue* nnodes = raw.Find("--nnodes"); nnodes != nullptr && nnodes->value == "1") {
+  Options one_node;  // --nnodes 1:1 is one node, too.
+  const FoundValue* const nnodes = raw.Find("--nnodes");
+  if (nnodes != nullptr && nnodes->row->set(nnodes->value, one_node).ok() &&
+      one_node.policy.max_nodes == 1) {
     return;
   }
   raw.given.push_back({FindOption("--hosts"), hosts, OptionSource::kEnvironment, kEnvHosts});

@@ -156,7 +156,10 @@ void Stub::Serve() {
       ms = static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count());
     }
     const int ready = ::poll(polls, std::size(polls), ms);
-    if (ready < 0 && errno != EINTR) return;
+    if (ready < 0 && errno != EINTR) {
+      LogError(absl::StrCat("cannot watch the job: ", std::strerror(errno)));
+      return child_->Signal(SIGKILL);
+    }
     if (ready == 0 && kill_at_.has_value()) {
       child_->Signal(SIGKILL);
       kill_at_.reset();

@@ -172,9 +172,22 @@ void Conductor::HostFailed(HostStart& host) {
 }
 
 void Conductor::HostEnded(HostStart& host) {
-  if (!host.exit_code().has_value() && !stopping_) ConnectionBroke(host);
-  // The job is over, or goes on without this host. The other hosts get this time to hear of it.
-  if (host.exit_code().has_value()) KillLater(plan_.grace + kEndTime);
+  if (!host.exit_code().has_value()) {
+    if (!stopping_) ConnectionBroke(host);
+  } else if (GoesOn(host)) {
+    left_.insert(&host);
+  } else {
+    KillLater(plan_.grace + kEndTime);  // The other hosts get this time to hear of the end.
+  }
+}
+
+// Whether the job goes on after this host's agent ended.
+bool Conductor::GoesOn(const HostStart& host) const {
+  if (stopping_) return false;
+  if (detached_) return !plan_.detached->over();
+  const auto living =
+      std::count_if(hosts_.begin(), hosts_.end(), [](const auto& each) { return !each->over(); });
+  return GoesOnWithout(*host.exit_code(), static_cast<int>(living), plan_.min_hosts);
 }
 
 void Conductor::ConnectionBroke(HostStart& host) {
@@ -327,7 +340,10 @@ JobEnd Conductor::End() const {
   JobEnd end;
   end.start_failed = start_failed_;
   end.stop_signal = stop_signal_;
-  for (const auto& host : hosts_) end.exit_codes.push_back(host->exit_code());
+  for (const auto& host : hosts_) {
+    const bool left = left_.contains(host.get());
+    end.exit_codes.push_back(left ? std::nullopt : host->exit_code());
+  }
   return end;
 }
 

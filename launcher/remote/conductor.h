@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ class Conductor {
   void Changed(HostStart& host);
   void HostFailed(HostStart& host);
   void HostEnded(HostStart& host);
+  bool GoesOn(const HostStart& host) const;
   void ConnectionBroke(HostStart& host);
   bool Over() const;
   void AwaitFormed();
@@ -99,6 +101,7 @@ class Conductor {
   std::unique_ptr<OutputSink> sink_;
   std::unique_ptr<StdinReader> stdin_;
   std::vector<std::shared_ptr<HostStart>> hosts_;
+  std::set<const HostStart*> left_;  // Of these, those whose agents ended while the job went on.
   bool start_failed_ = false;
   bool stopping_ = false;
   bool starting_over_ = false;  // No start is pending any more.

@@ -64,7 +64,9 @@ std::string ReadAll(int fd, Instant deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::max(deadline - MonotonicClock().Now(), Duration::zero()));
     pollfd readable = {fd, POLLIN, 0};
-    if (::poll(&readable, 1, static_cast<int>(left.count())) == 0) return "";
+    const int ready = ::poll(&readable, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return "";
     const ssize_t n = ::read(fd, bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;

@@ -33,9 +33,9 @@ absl::StatusOr<std::string> ReadStdin(size_t size, Instant deadline) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
         std::max(deadline - MonotonicClock().Now(), Duration::zero()));
     pollfd poll = {STDIN_FILENO, POLLIN, 0};
-    if (::poll(&poll, 1, static_cast<int>(left.count())) == 0) {
-      return absl::DeadlineExceededError("nothing came on standard input");
-    }
+    const int ready = ::poll(&poll, 1, static_cast<int>(left.count()));
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) return absl::DeadlineExceededError("nothing came on standard input");
     const ssize_t n = ::read(STDIN_FILENO, bytes.data() + done, size - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return absl::UnavailableError("standard input ended before the start was read");

@@ -3,7 +3,9 @@
 
 #include "launcher/report/json_report.h"
 
+#include <limits.h>
 #include <string.h>  // sigabbrev_np
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -76,6 +78,13 @@ absl::string_view Word(const Outcome& outcome) {
   return stopped && !outcome.worker_failed ? "stopped" : "failed";
 }
 
+// A name beside `path` that no other node has: several may write the same path at once.
+std::string DraftOf(const std::string& path) {
+  char host[HOST_NAME_MAX + 1] = "";
+  ::gethostname(host, sizeof(host) - 1);
+  return absl::StrCat(path, ".", host, ".", ::getpid(), ".new");
+}
+
 absl::Status CannotWrite(const std::string& path) {
   return absl::UnavailableError(
       absl::StrCat("cannot write the report to ", path, ": ", ::strerror(errno)));
@@ -127,7 +136,7 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
+  const std::string fresh = DraftOf(path);
   errno = 0;
   std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
   file << text;

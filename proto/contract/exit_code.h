@@ -19,8 +19,8 @@ inline constexpr int kExitNotExecutable = 126;  // the program is there and cann
 inline constexpr int kExitNotFound = 127;       // no such program or script
 inline constexpr int kExitSignalBase = 128;     // + signal number
 inline constexpr int kExitInternal = 193;       // a bug in hlaunch
-inline constexpr int kExitBadEndpoint =
-    194;  // the rendezvous' name does not resolve, nothing answers, or listening failed
+// A name (the rendezvous', --local-addr) does not resolve, nothing answers, or listening failed.
+inline constexpr int kExitBadEndpoint = 194;
 inline constexpr int kExitPortInUse = 195;       // another process has the endpoint's port
 inline constexpr int kExitRefused = 196;         // token, job id, nnodes … do not fit the job
 inline constexpr int kExitJoinTimeout = 197;     // nodes did not come in time

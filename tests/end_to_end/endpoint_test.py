@@ -185,7 +185,7 @@ class Names(jobs.JobTest):
     def test_a_local_addr_that_leads_nowhere_ends_at_once(self):
         run = self.nodes[0].start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400",
                                   "--local-addr", "nobody.invalid", "--no-python", "true")
-        self.assert_done([run], jobs.USAGE, 20)
+        self.assert_done([run], jobs.BAD_ENDPOINT, 20)
         self.assertIn("--local-addr nobody.invalid: ", run.err)
 
     def test_an_ipv6_literal(self):

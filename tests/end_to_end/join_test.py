@@ -175,6 +175,16 @@ class CannotStart(jobs.JobTest):
                                     env=env)
         self.assert_done([waiting, other], jobs.OK, 60)
 
+    def test_who_waits_for_a_node_whose_local_addr_is_not_known_hears_so(self):
+        waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
+        waiting.wait_for(WAITING)
+        other = self.start(jobs.WORKER, "env", nodes=self.nodes[1:],
+                           options=["--local-addr", "nobody.invalid"])[0]
+        waiting.wait_for(r"node1 cannot start: --local-addr nobody\.invalid: ")
+        self.assertEqual(other.wait(20), jobs.BAD_ENDPOINT, str(other))
+        fitting = self.start(jobs.WORKER, "env", nodes=self.nodes[1:])
+        self.assert_done([waiting, *fitting], jobs.OK, 20)
+
     def test_who_waits_hears_of_a_node_that_is_refused(self):
         waiting = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
         waiting.wait_for(WAITING)

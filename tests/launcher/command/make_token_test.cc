@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,13 @@ TEST_F(WriteTokenFileTest, KeepsATokenThatIsThereUnlessItIsToReplaceIt) {
   EXPECT_EQ(ReadTokenFile(path_)->content, "second\n");
   const std::filesystem::directory_iterator files(folder_ + "/a/b");
   EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // No draft is left.
+}
+
+TEST_F(WriteTokenFileTest, TakesADraftThatACrashLeftForNoToken) {
+  ASSERT_TRUE(std::filesystem::create_directories(folder_ + "/a/b"));
+  std::ofstream(absl::StrCat(path_, ".", ::getpid())) << "half";
+  EXPECT_TRUE(WriteTokenFile(path_, "secret", false).ok());
+  EXPECT_EQ(ReadTokenFile(path_)->content, "secret\n");
 }
 
 TEST_F(WriteTokenFileTest, SaysWhyItCannotWrite) {

@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +82,20 @@ TEST_F(KnownJobsTest, ReadsWhatWasKept) {
   job = ReadJob(made.directory);
   EXPECT_EQ(job->life, JobLife::kEnded);
   EXPECT_EQ(job->ending->exit_code, 3);
+}
+
+TEST_F(KnownJobsTest, SaysWhyAFileHasNoRoom) {
+  const DetachedJob job = Make("a", 1);
+  const auto old_handler = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  rlimit small = limit;
+  small.rlim_cur = 10;  // The first write is short.
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status kept = KeepEnding(job.directory, {1, 2});
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, old_handler);
+  EXPECT_THAT(std::string(kept.message()), HasSubstr("end.json: File too large"));
 }
 
 TEST_F(KnownJobsTest, IsForItsUserAlone) {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/log_file.h"
+#include "launcher/detached/line_printer.h"
 #include "launcher/detached/log_line.h"
 #include "launcher/detached/log_reader.h"
 
@@ -32,6 +33,14 @@ TEST(ReadLogLine, GivesWhatMakeLogLineWasGiven) {
   EXPECT_FALSE(read.whole);
   EXPECT_EQ(read.text, "a  b ");
   EXPECT_EQ(ReadLogLine("2026-11-25T02:00:00.123Z stdout F ").text, "");
+}
+
+TEST(LinePrinter, JudgesALineOfSeveralPartsByTheTimeOfTheFirst) {
+  const DetachedOptions options;
+  LinePrinter printer(options, "2026-11-25T02:00:01", /*both_streams=*/true);
+  EXPECT_FALSE(printer.IsWanted({"2026-11-25T02:00:00.900Z", 1, false, "a line that"}));
+  EXPECT_FALSE(printer.IsWanted({"2026-11-25T02:00:01.100Z", 1, true, " goes on"}));
+  EXPECT_TRUE(printer.IsWanted({"2026-11-25T02:00:01.200Z", 1, true, "another"}));
 }
 
 TEST(ReadLogLine, TakesOtherLinesAsTheyAre) {

@@ -113,6 +113,18 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
   for (const auto& row : rows) EXPECT_EQ(Became(row.typed), row.becomes) << row.typed;
 }
 
+TEST(TranslateMpirun, CountsTheSlotsOfAllEntriesForThisHost) {
+  EXPECT_EQ(Became("-H localhost:2,localhost:2 x"), "-n 4 -- x");
+  EXPECT_EQ(Became("-H localhost:2,localhost x"), "-n 3 -- x");
+  EXPECT_EQ(Became("-H localhost:2 -H 127.0.0.1:3 x"), "-n 5 -- x");
+}
+
+TEST(TranslateMpirun, TakesAValueApartOnlyForANameThatEndsInEnv) {
+  EXPECT_EQ(Became("-n 1 --wdir=/opt/env x"), "--wdir=/opt/env -n 1 -- x");
+  EXPECT_EQ(Became("-n 1 -x=myenv x"), "-x myenv -n 1 -- x");
+  EXPECT_EQ(Became("-n 1 --hostfile=myenv x"), "--hostfile=myenv -n 1 -- x");
+}
+
 TEST(TranslateMpirun, ChoosesWhatEveryLineHas) {
   EXPECT_THAT(Became("-n 2 --tag-output x"),
               HasSubstr("--stdin=0 --quiet --log-prefix=[1,${rank}]<${stream}>: -n 2"));

@@ -65,6 +65,7 @@ TEST(ExplainStart, AProgramThatIsNotThereIsSoughtInThePath) {
   pushed.pushed = true;
   EXPECT_FALSE(ExplainStart(pushed).needs_program);
   EXPECT_THAT(ExplainStart(pushed).way_out, HasSubstr("TMPDIR"));
+  EXPECT_THAT(ExplainStart(pushed).way_out, HasSubstr("a dd that knows iflag=fullblock"));
 }
 
 TEST(ExplainStart, SaysWhatTheAgentMet) {
@@ -95,6 +96,13 @@ TEST(RepeatsTheEnd, OnlyWhatSrunSaysOfTheExitCode) {
   EXPECT_TRUE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Exited with exit code 37\n"));
   EXPECT_FALSE(RepeatsTheEnd("srun", "srun: error: n1: task 0: Killed\n"));
   EXPECT_FALSE(RepeatsTheEnd("ssh", "srun: error: n1: task 0: Exited with exit code 37\n"));
+}
+
+TEST(GoesOnWithout, ADrainedOrALostNodeIfEnoughOthersLive) {
+  EXPECT_TRUE(GoesOnWithout(kExitOk, 2, 2));
+  EXPECT_TRUE(GoesOnWithout(kExitAgentLost, 2, 2));
+  EXPECT_FALSE(GoesOnWithout(kExitOk, 1, 2));  // Too few: the job is over.
+  EXPECT_FALSE(GoesOnWithout(7, 2, 2));        // It failed.
 }
 
 TEST(ExitCodeOfJob, IsTheJobsOwn) {

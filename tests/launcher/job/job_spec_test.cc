@@ -9,10 +9,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/job/make_job_spec.h"
+#include "launcher/job/node_binding.h"
 #include "launcher/job/token.h"
 #include "launcher/options/parse_options.h"
 #include "proto/contract/exit_code.h"
@@ -411,6 +413,22 @@ TEST(RealHostProbes, ReadTokenFiles) {
   EXPECT_EQ(probes.read_token_file(testing::TempDir()).status().code(),
             absl::StatusCode::kInvalidArgument);
   ::unlink(path.c_str());
+}
+
+TEST(BindWorkers, DrawsNoBindingToAMachineThatIsOnlyDescribed) {
+  ::setenv("HWLOC_SYNTHETIC", "pack:2 core:4 pu:2", 1);
+  Options options = Read({"--bind", "core", "--report-bindings", "train.py"});
+  JobSpec real, planned;
+  real.worker.nproc = planned.worker.nproc = 2;
+  BindWorkers(options, real);
+  options.instead.dry_run = true;
+  BindWorkers(options, planned);
+  ::unsetenv("HWLOC_SYNTHETIC");
+  EXPECT_THAT(real.warnings, ElementsAre(HasSubstr("workers are not bound")));
+  EXPECT_THAT(real.binding_lines, IsEmpty());
+  EXPECT_EQ(real.binding, "");
+  EXPECT_EQ(planned.worker.bindings.size(), 2u);
+  EXPECT_THAT(planned.binding_lines, Not(IsEmpty()));
 }
 
 TEST(RealHostProbes, CountUsableCpus) { EXPECT_GE(RealHostProbes().usable_cpus(), 1); }

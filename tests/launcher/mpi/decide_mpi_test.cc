@@ -4,8 +4,11 @@
 #include "launcher/mpi/decide_mpi.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "launcher/mpi/elf_needs.h"
@@ -87,6 +90,20 @@ TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
 TEST(DecideMpi, ALoneWorkerOfMpi4pyMaySpawn) {
   EXPECT_EQ(DecideMpi(MpiWish::kAuto, {MpiFlavour::kNone, "mpi4py"}, kAlone)->offer,
             MpiOffer::kMaybe);
+}
+
+TEST(LookForMpi, FindsTheProgramBehindTheOptionsOfEnv) {
+  const std::filesystem::path folder =
+      testing::TempDir() + "decide_mpi_test." + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  std::ofstream(folder / "python3") << "";
+  const Environment environment({"PATH=" + folder.string(), "MPI4PY_MPIABI=openmpi"});
+  for (const char* line : {"env python3", "env -S python3 -u", "env -S A=1 python3"}) {
+    std::ofstream(folder / "train") << "#!/usr/bin/" << line << "\nimport mpi4py\n";
+    const MpiProgram found = LookForMpi({folder / "train"}, environment);
+    EXPECT_EQ(found.flavour, MpiFlavour::kOpenMpi) << line;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 TEST(FlavourOfLibrary, KnowsTheFamilies) {

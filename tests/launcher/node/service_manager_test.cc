@@ -9,8 +9,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "absl/strings/str_cat.h"
+#include "agent/output/output_relay.h"
 #include "asio/io_context.hpp"
+#include "launcher/node/observation.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -89,6 +93,26 @@ TEST_F(ServiceManagerTest, GetsSignsOfLifeWhileTheLoopTurns) {
     EXPECT_EQ(Next(), "WATCHDOG=1\n");
     loop_.run_one();
   }
+}
+
+TEST_F(ServiceManagerTest, HearsWhatTheNodeDoesOnceContactIsBack) {
+  ::setenv("NOTIFY_SOCKET", name_.c_str(), 1);
+  const auto relay = OutputRelay::Make(loop_);
+  ASSERT_TRUE(relay.ok());
+  Observation observation(loop_, **relay, Options(), "", "job", "node0");
+  ::unsetenv("NOTIFY_SOCKET");
+  const auto hears = [this, &observation](const NodeEvent& event) {
+    observation.Tell(event);
+    return Next();
+  };
+  EXPECT_EQ(hears(NodeJoined{}), "STATUS=waiting for the first round\n");
+  EXPECT_EQ(hears(ContactChanged{false, "it is silent"}), "STATUS=it is silent\n");
+  EXPECT_EQ(hears(ContactChanged{true, ""}), "STATUS=waiting for the first round\n");
+  hears(RoundStarted{Assignment(), 1});
+  EXPECT_EQ(hears(RoundStopped{1, "why"}), "STATUS=stopping the workers: why\n");
+  EXPECT_THAT(Next(), testing::StartsWith("EXTEND_TIMEOUT_USEC="));
+  hears(ContactChanged{false, "it is silent"});
+  EXPECT_EQ(hears(ContactChanged{true, ""}), "STATUS=stopping the workers: why\n");
 }
 
 TEST_F(ServiceManagerTest, MayBeNobody) {

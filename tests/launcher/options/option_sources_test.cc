@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"[1]", "f: expected one JSON object, such as {\"nnodes\": 2}"},
         BadConfig{R"({"nnode": 2})", "f: nnode: unknown key; did you mean nnodes?"},
         BadConfig{R"({"zzzzzzzz": 2})", "f: zzzzzzzz: unknown key; keys are the options of"},
+        BadConfig{R"({"nnodes=3": 2})", "f: nnodes=3: unknown key"},
         BadConfig{R"({"a\nb\u001b[2J": 2})", "unknown key"},
         BadConfig{R"({"help": true})", "f: help: is for the command line only"},
         BadConfig{R"({"config": "g"})", "f: config: is for the command line only"},

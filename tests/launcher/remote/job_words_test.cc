@@ -122,6 +122,8 @@ TEST(HostOptions, FitTogether) {
   EXPECT_THAT(says({"--hosts", "c", "t.py"}, "a,b"), "hosts c");
   EXPECT_THAT(says({"--standalone", "t.py"}, "a,b"), "hosts ");
   EXPECT_THAT(says({"--nnodes", "1", "t.py"}, "a,b"), "hosts ");
+  EXPECT_THAT(says({"--nnodes", "1:1", "t.py"}, "a,b"), "hosts ");
+  EXPECT_THAT(says({"--nnodes", "1:2", "t.py"}, "a,b"), "hosts a,b");
   EXPECT_THAT(says({"--nnodes", "2", "--rdzv-endpoint", "x", "t.py"}, "a,b"), "hosts ");
 }
 

@@ -107,8 +107,22 @@ TEST(WriteReport, ReplacesTheWholeFile) {
   std::ostringstream content;
   content << std::ifstream(path).rdbuf();
   EXPECT_EQ(content.str(), "short\n");
-  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
   std::filesystem::remove(path);
+}
+
+TEST(WriteReport, LeavesAnotherNodesDraftAlone) {
+  const std::filesystem::path folder =
+      testing::TempDir() + "json_report_folder." + std::to_string(::getpid());
+  std::filesystem::create_directory(folder);
+  const std::string path = folder / "report.json";
+  std::ofstream(path + ".new") << "another's";
+  ASSERT_TRUE(WriteReport(path, "mine\n").ok());
+  std::ostringstream draft;
+  draft << std::ifstream(path + ".new").rdbuf();
+  EXPECT_EQ(draft.str(), "another's");
+  const std::filesystem::directory_iterator files(folder);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 2);  // No draft of its own is left.
+  std::filesystem::remove_all(folder);
 }
 
 TEST(WriteReport, NamesTheFileThatCannotBeWritten) {
