@@ -8,7 +8,8 @@
                                 what clang compiled in the folder BUILD, where it says the same
     analyse.py tidy [FILE…]     clang-tidy with .clang-tidy's list, all findings are errors
 
-Configures the preset `clang` for its compile commands. Exit code 77 where clang is missing.
+Configures the preset `clang` for its compile commands; for the first, which spends most of its
+time on headers, with the files of a room together. Exit code 77 where clang is missing.
 """
 
 import concurrent.futures
@@ -24,23 +25,26 @@ import sys
 import source_tree
 
 ROOT = source_tree.ROOT
-BUILD = ROOT / "build-clang"
+# The program, the folder and what it is configured with beside the preset.
+TOOLS = {"thread-safety": ("clang++-14", ROOT / "build-analysis", ["-DHLAUNCH_UNITY=all"]),
+         "tidy": ("clang-tidy-14", ROOT / "build-clang", [])}
 PATH = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
 
 
-def compile_commands():
+def compile_commands(build, options):
     """[(file, clang command)] of our own sources, after configuring and generating code."""
-    for command in (["cmake", "--preset", "clang"],
-                    ["ninja", "-C", BUILD, "proto/gen/hlaunch/v1/job.pb.cc"]):
+    for command in (["cmake", "--preset", "clang", "-B", build, *options],
+                    ["ninja", "-C", build, "proto/gen/hlaunch/v1/job.pb.cc"]):
         done = subprocess.run(command, cwd=ROOT, env={**os.environ, **PATH}, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         if done.returncode != 0:
             sys.exit(f"{command[0]} failed:\n{done.stdout[-3000:]}")
-    entries = json.loads((BUILD / "compile_commands.json").read_text(encoding="utf-8"))
+    entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     ours = [(pathlib.Path(entry["file"]), shlex.split(entry["command"])) for entry in entries]
-    # C, which has no locks of ours, is compiled by the system's compiler.
-    return [(file, command) for file, command in ours
-            if BUILD not in file.parents and file.suffix == ".cc"]
+    # Neither what is generated, nor C, which has no locks of ours.
+    return [(file, command) for file, command in ours if any(
+        build not in source.parents and source.suffix == ".cc"
+        for source in source_tree.sources(file))]
 
 
 def syntax_only(command):
@@ -54,10 +58,10 @@ def syntax_only(command):
     return [*without_output, "-fsyntax-only", "-Wthread-safety", "-Werror"]
 
 
-def run_all(jobs):
+def run_all(jobs, build):
     """Runs [(file, argv)] on all CPUs; prints what failed; returns how many did."""
     def run(job):
-        return job[0], subprocess.run(job[1], cwd=BUILD, text=True, stdout=subprocess.PIPE,
+        return job[0], subprocess.run(job[1], cwd=build, text=True, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, check=False, timeout=600)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -66,29 +70,30 @@ def run_all(jobs):
                 failed += 1
                 findings = re.sub(r"^\d+ warnings? generated\.\n", "", done.stdout, flags=re.M)
                 print(f"-- {file.relative_to(ROOT)}\n{findings.strip()}")
-    print(f"{len(jobs)} files, {failed} with findings")
+    files = sum(len(source_tree.sources(file)) for file, _ in jobs)
+    print(f"{files} files in {len(jobs)} calls, {failed} calls with findings")
     return failed
 
 
 def main():
     what = sys.argv[1] if len(sys.argv) > 1 else ""
-    tool = {"thread-safety": "clang++-14", "tidy": "clang-tidy-14"}.get(what)
-    if not tool:
+    if what not in TOOLS:
         sys.exit(__doc__)
+    tool, build, options = TOOLS[what]
     if not shutil.which(tool):
         source_tree.skip(f"{tool} is not installed")
     done, names = set(), sys.argv[2:]
     if names[:1] == ["--beyond"]:
         done, names = source_tree.compiled(ROOT / names[1]), []
     only = {pathlib.Path(name).resolve() for name in names}
-    commands = [(file, command) for file, command in compile_commands()
-                if file not in done and (not only or file in only)]
+    commands = [(file, command) for file, command in compile_commands(build, options)
+                if not source_tree.sources(file) <= done and (not only or file in only)]
     if what == "thread-safety":
         jobs = [(file, syntax_only(command)) for file, command in commands]
     else:
-        jobs = [(file, [tool, "--quiet", "--warnings-as-errors=*", "-p", str(BUILD), str(file)])
+        jobs = [(file, [tool, "--quiet", "--warnings-as-errors=*", "-p", str(build), str(file)])
                 for file, _ in commands]
-    sys.exit(1 if run_all(jobs) else 0)
+    sys.exit(1 if run_all(jobs, build) else 0)
 
 
 if __name__ == "__main__":

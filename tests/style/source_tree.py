@@ -34,10 +34,14 @@ def files(root, *suffixes):
 def compiled(build):
     """The files that were compiled in that folder, also those that were compiled together."""
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
-    files = {pathlib.Path(entry["file"]) for entry in entries}
-    together = [file for file in files if file.parent.name == "Unity"]
-    return files.union(*(map(pathlib.Path, re.findall('#include "(.*)"', file.read_text("utf-8")))
-                         for file in together))
+    return set().union(*(sources(pathlib.Path(entry["file"])) for entry in entries))
+
+
+def sources(file):
+    """{file}, or the files that it puts together for the compiler."""
+    if file.parent.name != "Unity":
+        return {file}
+    return set(map(pathlib.Path, re.findall('#include "(.*)"', file.read_text("utf-8"))))
 
 
 def run(problems, fix):
