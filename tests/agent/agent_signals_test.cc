@@ -14,8 +14,8 @@ namespace {
 struct Step {
   int signal;
   SignalRequest request;
-  bool counts = true;      // As a key press.
-  bool is_ending = false;  // The agent had begun to end before.
+  bool counts = true;      // It counts like a key press.
+  bool is_ending = false;  // The agent had already begun to end.
 };
 
 void Play(const SignalNumbers& named, const std::vector<Step>& steps) {

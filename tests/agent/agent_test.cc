@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// One real agent with real workers, directed by a real rendezvous in the same process.
+// Tests one real agent with real workers, directed by a real rendezvous in the same process.
 
 #include "agent/agent.h"
 
@@ -29,8 +29,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Runs `script` by /bin/sh as every worker of a job with one node. Output goes to /dev/null;
-// $OUT names a file of the test's own.
+// Runs `script` in /bin/sh as every worker of a job with one node. Output goes to /dev/null; $OUT
+// names a file of this test.
 class AgentTest : public testing::Test {
  protected:
   AgentTest() {
@@ -100,8 +100,8 @@ class AgentTest : public testing::Test {
   Duration heartbeat_timeout_ = Duration::zero();
   Duration time_limit_ = Duration::zero();
   Duration health_interval_ = Duration::zero();
-  int checks_ = 0;                                                      // That were begun.
-  Duration pause_after_ = Duration::zero(), pause_ = Duration::zero();  // Of the loop's thread.
+  int checks_ = 0;                                                      // Checks that were begun.
+  Duration pause_after_ = Duration::zero(), pause_ = Duration::zero();  // The loop's thread pauses.
   std::vector<int> signals_to_handle_;
   NodeEventFn on_event_;
   NodeInfo info_;
@@ -116,7 +116,7 @@ TEST_F(AgentTest, EndsWithSuccessWhenAllWorkersDo) {
   for (const char* rank : {"0/3", "1/3", "2/3"}) EXPECT_THAT(output, HasSubstr(rank));
 }
 
-// A frozen host thaws, and all is due at once.
+// A frozen host wakes up, and all timers are due at once.
 TEST_F(AgentTest, BeginsNoHealthWatchOnceWorkersAreBeingStopped) {
   health_interval_ = std::chrono::seconds(10);  // The watch begins after 5 s.
   time_limit_ = std::chrono::milliseconds(4900);
@@ -132,7 +132,7 @@ TEST_F(AgentTest, StopsTheOthersAndNamesTheFirstWhenOneFails) {
       RunScript("if [ $RANK = 1 ]; then echo broken >&2; exit 7; fi; exec sleep 600", 3);
   EXPECT_EQ(result.exit_code, 7);
   ASSERT_TRUE(result.outcome.has_value());
-  ASSERT_EQ(result.outcome->failures.size(), 1u);  // Those it stopped did not fail.
+  ASSERT_EQ(result.outcome->failures.size(), 1u);  // Workers that the agent stopped did not fail.
   EXPECT_EQ(result.outcome->failures[0].rank, 1);
   EXPECT_EQ(result.outcome->failures[0].host, "here");
   EXPECT_NE(result.outcome->failures[0].pid, 0);
@@ -219,7 +219,7 @@ TEST_F(AgentTest, EndsThoughItIsInterruptedWhileItLooksAtWhatIsLeft) {
 }
 
 TEST_F(AgentTest, GivesTheTrainerBehindAWrapperTheWholeGrace) {
-  // The wrapper ends on SIGTERM at once; what it started saves its work first.
+  // The wrapper ends on SIGTERM at once; its child saves its work first.
   const AgentResult result = RunScript(
       "(trap 'sleep 2.5; echo saved >> $OUT; exit 0' TERM; echo up >> $OUT; "
       "while :; do sleep 0.01; done) & "
@@ -240,7 +240,7 @@ TEST_F(AgentTest, ReportsAProgramThatCannotBeRun) {
 }
 
 TEST_F(AgentTest, LeavesWith128AndTheSignalItGot) {
-  // The first worker sends it to the agent once all are there to hear of it.
+  // The first worker sends SIGTERM to the agent once all workers can receive it.
   const std::string script =
       absl::StrCat("trap 'echo heard $RANK >> $OUT; exit 0' TERM; [ $RANK = 0 ] && kill -TERM ",
                    ::getpid(), "; while :; do sleep 0.01; done");
@@ -250,7 +250,7 @@ TEST_F(AgentTest, LeavesWith128AndTheSignalItGot) {
   EXPECT_TRUE(HasNoChild());
 }
 
-// Says what the test tells it to, one directive for each update it is sent.
+// Gives the test's directives, one for each update that it gets.
 class ScriptedClient final : public RendezvousClient {
  public:
   explicit ScriptedClient(std::vector<Directive> directives) : directives_(std::move(directives)) {}
@@ -313,7 +313,7 @@ TEST_F(AgentTest, SaysThatItWasStoppedThoughAnotherNodeWasStoppedFirst) {
   finish.kind = Directive::Kind::kFinish;
   finish.outcome.exit_code = kExitNodeStopped;
   finish.outcome.reason = "node other was stopped by SIGTERM";
-  ScriptedClient client({run, finish});  // The second for rank 1's failure.
+  ScriptedClient client({run, finish});  // `finish` answers rank 1's failure.
 
   asio::io_context loop(1);
   const auto relay = OutputRelay::Make(loop, null_.get(), null_.get());

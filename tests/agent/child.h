@@ -19,7 +19,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 
-// What tests with real processes share. All waits end after kPatience.
+// Helpers for tests with real processes. All waits end after kPatience.
 
 namespace hlaunch {
 
@@ -30,7 +30,7 @@ inline bool Readable(int fd) {
   return ::poll(&one, 1, static_cast<int>(kPatience.count() * 1000)) == 1;
 }
 
-// Waits until process `pid` has exited; true at once if there is none.
+// Waits until process `pid` has exited; true at once if it does not exist.
 inline bool Gone(pid_t pid) {
   const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   return !pidfd.valid() || Readable(pidfd.get());
@@ -61,7 +61,7 @@ class Child {
 
   Process& process() { return *process_; }
 
-  // Reads until `text` has come; false if the output ends before.
+  // Reads until the output contains `text`; false if the output ends first.
   bool ReadUntil(absl::string_view text) {
     while (seen_.find(text.data(), 0, text.size()) == std::string::npos) {
       if (!ReadMore()) return false;
@@ -75,7 +75,7 @@ class Child {
   }
   const std::string& seen() const { return seen_; }
 
-  // The number behind `word` in the output.
+  // The number that follows `word` in the output.
   pid_t PidAfter(absl::string_view word) {
     HLAUNCH_CHECK(ReadUntil(word));
     const size_t at = seen_.find(word.data(), 0, word.size()) + word.size();

@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// A small tree of files to stand for /sys and /proc.
+// A small tree of files that stands for /sys and /proc.
 class NodeFactsTest : public ::testing::Test {
  protected:
   ~NodeFactsTest() override { std::filesystem::remove_all(root_); }
@@ -71,7 +71,7 @@ TEST_F(NodeFactsTest, ReadsTheQuotaWhereTheHierarchyIsNamedAfterItsControllers) 
   EXPECT_EQ(CpuQuota(root_), 2);
 }
 
-// 8 cores of two threads each.
+// A host with 8 cores of two threads each.
 class UsableCoresTest : public NodeFactsTest {
  protected:
   UsableCoresTest() {
@@ -95,7 +95,8 @@ TEST_F(UsableCoresTest, AreThoseOfTheAffinityMask) {
   EXPECT_EQ(UsableCores({0, 8, 1, 9}, root_), 2);
 }
 
-// As `docker run --cpus 2`: the group's own path is the host's in version one, "/" in version two.
+// Like `docker run --cpus 2`: the group's own path is the host's in version 1, and "/" in version
+// 2.
 TEST_F(UsableCoresTest, AreAsFewAsAContainersQuota) {
   Put("/proc/self/cgroup", "0::/");
   Put("/sys/fs/cgroup/cpu.max", "200000 100000");

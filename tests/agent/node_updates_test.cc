@@ -45,7 +45,7 @@ TEST(NodeUpdates, KeepsTheLastEntryForAFailureOfItsOwn) {
   RecordingClient client;
   NodeUpdates updates(client, "here");
   updates.BeginRound(1);
-  for (int i = 0; i < 40; ++i) updates.AddFailure(ExitOf(0, SIGPIPE));  // Its peer was gone.
+  for (int i = 0; i < 40; ++i) updates.AddFailure(ExitOf(0, SIGPIPE));  // The peer was gone.
   EXPECT_EQ(updates.latest().failures.size(), 15u);
   updates.AddFailure(ExitOf(0, SIGSEGV));
   updates.AddFailure(ExitOf(0, SIGSEGV));

@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-// A node without checks of its own, with a store of its own on loopback.
+// A node without its own checks, with its own store on loopback.
 class RoundPreparationTest : public testing::Test {
  protected:
   RoundPreparationTest() { options_.store_address = "127.0.0.1"; }

@@ -11,19 +11,19 @@
 #include "agent/binding/topology.h"
 #include "proto/base/status_macros.h"
 
-// The processors of real servers in hwloc's words, as their makers and Linux number them: all first
-// threads, then all second ones.
+// The processors of real servers in hwloc's words, numbered as their makers and Linux number them:
+// first all first threads, then all second threads.
 
 namespace hlaunch {
 
 struct Server {
   const char* name;
   int sockets;
-  int nodes;   // In a socket.
-  int caches;  // In a node.
-  int cores;   // Under a cache.
-  int threads;
-  std::vector<int> devices;  // The NUMA node of each, by their order.
+  int nodes;                 // NUMA nodes per socket.
+  int caches;                // L3 caches per NUMA node.
+  int cores;                 // Cores per cache.
+  int threads;               // Per core.
+  std::vector<int> devices;  // The NUMA node of each device.
 
   int num_cores() const { return sockets * nodes * caches * cores; }
 

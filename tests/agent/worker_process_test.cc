@@ -91,7 +91,7 @@ TEST(WorkerCommand, BindsTheWorkersThatHaveABinding) {
 
 class WorkerProcessTest : public testing::Test {
  protected:
-  // A worker that has run `script` and was reaped.
+  // Runs a worker with `script` and reaps it.
   ExitStatus Run(const std::string& script) {
     Command command;
     command.argv = {"/bin/sh", "-c", script};

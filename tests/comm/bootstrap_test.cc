@@ -59,9 +59,9 @@ TEST(ParseInitMethod, NobodyOpensTheStoreOfAnAgent) {
   };
   EXPECT_FALSE(opens("True"));
   EXPECT_TRUE(opens("False"));
-  EXPECT_TRUE(opens("true"));  // As torch reads it.
+  EXPECT_TRUE(opens("true"));  // Torch knows only "True".
   EXPECT_FALSE(ParseInitMethod("tcp://a:1?store=open", 0, 1, {})->rank_0_opens);
-  // A port that is given is not the agent's.
+  // A given port is not the agent's.
   EXPECT_TRUE(
       ParseInitMethod("tcp://a:1", 0, 1, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}})->rank_0_opens);
 }
@@ -103,7 +103,7 @@ TEST(ParseInitMethod, NonsenseIsNamed) {
   EXPECT_THAT(Refused("file://x", kWorker), HasSubstr("whole path"));
 }
 
-// All ranks as threads; each makes a barrier. Their statuses, by rank.
+// Runs all ranks as threads, each with one barrier. Returns their statuses by rank.
 std::vector<std::string> Meet(const std::string& url, int size, Environment environment = {}) {
   environment["LOCAL_WORLD_SIZE"] = std::to_string(size);
   std::vector<std::string> results(size);
@@ -140,7 +140,7 @@ TEST(InitProcessGroup, RanksMeetAtAStoreThatRank0Opens) {
               Each("OK"));
 }
 
-// A rank that is late still finds where the others were, though rank 0 is done.
+// A late rank still finds the addresses of the others, though rank 0 is done.
 TEST(InitProcessGroup, Rank0sStoreStaysUntilAllHaveLeft) {
   const std::string url = absl::StrCat("tcp://127.0.0.1:", FreePort());
   std::thread rank0([&] { EXPECT_TRUE(InitProcessGroup(url, 0, 2, {.timeout = 30s}, {}).ok()); });

@@ -29,7 +29,7 @@ TEST(ChooseAddress, IsThatOfTheRouteWithoutAWish) {
   EXPECT_EQ(Chosen("", "192.168.7.5"), "192.168.7.5");
   EXPECT_EQ(Chosen("", "2001:db8::5"), "2001:db8::5");
   EXPECT_EQ(Chosen("", "127.0.0.1", false), "127.0.0.1");
-  EXPECT_EQ(Chosen("", "127.0.0.2", false), "127.0.0.2");  // Of loopback, though not listed.
+  EXPECT_EQ(Chosen("", "127.0.0.2", false), "127.0.0.2");  // Loopback, though not listed.
   EXPECT_EQ(Chosen("", "10.77.0.1"), "10.77.0.1");
 }
 
@@ -39,7 +39,7 @@ TEST(ChooseAddress, IsNoLoopbackWhereThereAreOtherHosts) {
   EXPECT_EQ(Chosen("", "::1"), "2001:db8::5");
   EXPECT_EQ(Chosen("", ""), "10.0.0.5");
   EXPECT_EQ(*ChooseAddress({{"lo", "127.0.0.1"}}, "", "", true), "127.0.0.1");
-  // An agent stands in for the store, and says which interface leads to the others.
+  // An agent stands in for the store and says which interface leads to the others.
   const std::vector<InterfaceAddress> two = {{"lo", "127.0.0.1"},
                                              {"eth0", "192.168.0.7"},
                                              {"docker1", "10.0.0.7"},
@@ -53,7 +53,7 @@ TEST(ChooseAddress, IsNoLoopbackWhereThereAreOtherHosts) {
 
 TEST(ChooseAddress, FollowsTheWish) {
   EXPECT_EQ(Chosen("eth1", "10.0.0.5"), "192.168.7.5");
-  EXPECT_EQ(Chosen("eth1", "10.9.0.5"), "10.9.0.5");  // A prefix: eth10 as well.
+  EXPECT_EQ(Chosen("eth1", "10.9.0.5"), "10.9.0.5");  // A prefix that also matches eth10.
   EXPECT_EQ(Chosen("=eth1", "10.9.0.5"), "192.168.7.5");
   EXPECT_EQ(Chosen("=eth1", "::1"), "2001:db8::5");
   EXPECT_EQ(Chosen("ib,docker", "10.0.0.5"), "172.17.0.1");
@@ -65,7 +65,7 @@ TEST(ChooseAddress, FollowsTheWish) {
 TEST(ChooseAddress, AWishThatNothingFulfilsNamesWhatIsThere) {
   EXPECT_THAT(Chosen("ib0", "10.0.0.5"),
               AllOf(HasSubstr("HLAUNCH_SOCKET_IFNAME=ib0"),
-                    EndsWith("there are docker0, eth0, eth1, eth10, lo")));  // Each once.
+                    EndsWith("there are docker0, eth0, eth1, eth10, lo")));  // No name twice.
   EXPECT_THAT(Chosen("=eth", "10.0.0.5"), HasSubstr("HLAUNCH_SOCKET_IFNAME"));
 }
 

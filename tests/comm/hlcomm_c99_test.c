@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-/* hlcomm_c99_test RANKS: the C interface from C, by that many processes that meet at a file. */
+/* hlcomm_c99_test RANKS: uses the C interface from C, in RANKS processes that meet at a file. */
 
 #define _POSIX_C_SOURCE 200809L
 
@@ -58,7 +58,7 @@ static void arguments_are_checked(hlcomm_group* group) {
   EXPECT(refused(hlcomm_start_recv(group, HLCOMM_FLOAT32, NULL, 1, 0, 0, &work), "into is NULL"));
   EXPECT(refused(hlcomm_start_send(group, HLCOMM_FLOAT32, &data, 1, 0, 0, NULL), "work is NULL"));
   EXPECT(refused(hlcomm_monitored_barrier(NULL, 1), "group is NULL"));
-  EXPECT(hlcomm_heartbeat(1, 0) == 0); /* Nobody listens. */
+  EXPECT(hlcomm_heartbeat(1, 0) == 0); /* No agent listens. */
   call.verb = HLCOMM_ALL_REDUCE;
   call.type = -1;
   EXPECT(refused(hlcomm_run(group, &call), "hlcomm_type"));
@@ -75,7 +75,7 @@ static void arguments_are_checked(hlcomm_group* group) {
   call.into_count = 1;
   EXPECT(refused(hlcomm_run(group, &call), "into is NULL"));
   call.type = HLCOMM_FLOAT32;
-  call.op = HLCOMM_BAND; /* Means nothing for floats; the group goes on afterwards. */
+  call.op = HLCOMM_BAND; /* Invalid for floats; the group goes on afterwards. */
   call.into = &data;
   EXPECT(hlcomm_run(group, &call) == HLCOMM_INVALID_ARGUMENT);
 }
@@ -119,7 +119,7 @@ static void verbs_do_what_they_say(hlcomm_group* group, int size) {
   EXPECT(hlcomm_run(group, &call) == HLCOMM_OK);
   for (i = 0; i < size; ++i) EXPECT(theirs[i] == i + 1);
 
-  /* The last rank gives nothing. */
+  /* The last rank sends no elements. */
   for (i = 0; i < size; ++i) get[i] = i == size - 1 ? 0 : 1;
   call.get = get;
   call.from_count = get[rank];
@@ -171,7 +171,7 @@ static void a_group_may_have_groups(hlcomm_group* group, int size) {
   hlcomm_free(sub);
 }
 
-/* The last rank dies; those that wait for it hear of it, in this barrier or the next. */
+/* The last rank dies; the ranks that wait for it learn that in this barrier or the next. */
 static void a_rank_that_leaves_is_named(hlcomm_group* group, int size) {
   hlcomm_call call = {0};
   char word[16];
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
     int status = -1;
     if (wait(&status) < 0 || status != 0) failed = 1;
   }
-  unlink(path); /* Which the rank that did not say goodbye has left. */
+  unlink(path); /* The rank that died without leaving has left it. */
   rmdir(folder);
   return failed;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What a group promises beside right results: order, threads, other groups, and failure.
+// Tests what a group promises besides right results: order, threads, other groups and failure.
 
 #include "comm/process_group.h"
 
@@ -65,7 +65,7 @@ TEST_P(Groups, MessagesToTheRankItselfArriveByTag) {
     if (group.Recv(kInt, Bytes(large), self, 4).ok()) return "another size";
     const WorkPtr never = group.StartRecv(kInt, Bytes(small), self, 5);
     if (!absl::IsDeadlineExceeded(never->Wait(1ms)) || never->Done()) return "patience";
-    group.StartRecv(kInt, Bytes(small), self, 6);  // May be dropped.
+    group.StartRecv(kInt, Bytes(small), self, 6);  // The work may be dropped.
     if (self == 1) return "as it ought to be";
     group.Abort("enough");
     return std::string(never->Wait().message());
@@ -92,7 +92,7 @@ TEST_P(Groups, WorksThatWereStartedAreDoneInTheirOrder) {
     for (int i = 0; i < 50; ++i) data.emplace_back(i * 100 + 1, group.rank() + i);
     for (auto& values : data)
       works.push_back(group.Start(AllReduce(kInt, kSum, Bytes(values), Bytes(values))));
-    // One that waits comes after those that were started.
+    // A call that waits comes after the calls that were started.
     int32_t last = 1;
     if (auto status = group.Run(AllReduce(kInt, kSum, Bytes(last), Bytes(last))); !status.ok()) {
       return status.ToString();
@@ -114,7 +114,7 @@ TEST_P(Groups, WhoLeavesWhenItsLastWorkIsDoneHarmsNobody) {
   }
 }
 
-// Nobody waits, so it is the asking that connects, hears of a death, and notices that time is up.
+// No thread waits, so the polling itself connects, learns of a death and notices time-outs.
 TEST_P(Groups, WorksThatAreOnlyAskedForEndAsWell) {
   const auto results = GetParam().run(3, [](TestRank& self) -> std::string {
     const auto group = self.join({.timeout = 20s});
@@ -126,7 +126,7 @@ TEST_P(Groups, WorksThatAreOnlyAskedForEndAsWell) {
       while (!sent->Done() || !received->Done()) std::this_thread::yield();
       if (got[0] != other) return "other numbers";
     }
-    group->Run(Barrier()).IgnoreError();  // What rank 2 sent last may be lost with it.
+    group->Run(Barrier()).IgnoreError();  // Rank 2's last message may be lost with it.
     if (group->rank() == 0) return "done";
     if (group->rank() == 2) {
       self.die();
@@ -140,7 +140,7 @@ TEST_P(Groups, WorksThatAreOnlyAskedForEndAsWell) {
   EXPECT_THAT(results[1], MatchesRegex("UNAVAILABLE: rank 2.* went away.*"));
 }
 
-// Rank 0 sends while its all_reduce waits for rank 1, which waits for what rank 0 sends.
+// Rank 0 sends while its all_reduce waits for rank 1, and rank 1 waits for that message.
 TEST_P(Groups, AMessagePassesACollectiveThatWaits) {
   const auto results = Run(2, [](ProcessGroup& group) -> std::string {
     int32_t sum = 1, word = 7;
@@ -251,7 +251,7 @@ TEST_P(Groups, WhoDiesInACollectiveIsNamedToAll) {
           return "";
         }
         const absl::Status status = group->Run(AllReduce(kInt, kSum, Bytes(data), Bytes(data)));
-        // What it sent last may be lost with it.
+        // Its last message may be lost with it.
         if (!status.ok()) return absl::StrCat(call, " ", status.ToString());
       }
       return "never heard of it";
@@ -267,7 +267,7 @@ TEST_P(Groups, MonitoredBarrierNamesAllWhoDoNotCome) {
   const auto results = Run(5, [](ProcessGroup& group) -> std::string {
     if (auto status = group.MonitoredBarrier(20s); !status.ok()) return status.ToString();
     if (group.rank() == 1 || group.rank() == 4) {
-      // Comes to nothing until the others have given up.
+      // It does not finish until the others have given up.
       int32_t word;
       return group.Recv(kInt, Bytes(word), 0).status().ToString();
     }
@@ -341,8 +341,8 @@ TEST_P(Groups, NonsenseIsRefusedAndHarmsNothing) {
 INSTANTIATE_TEST_SUITE_P(All, Groups, testing::ValuesIn(kTransportKinds),
                          [](const auto& kind) { return kind.param.name; });
 
-// Whoever made it was told so, and frees what it would use. In a process of its own, which becomes
-// another user for a while.
+// The caller got the error and frees the buffers that the call would use. The test runs in its own
+// process, which becomes another user for a while.
 TEST(Queue, NeverRunsACallForWhichThereWasNoThread) {
   const auto results = RunAsProcesses(1, [](TestRank& self) -> std::string {
     const auto group = self.join({.timeout = 30s});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Random programs of works that are waited for by several threads, in other orders at each rank,
-// against a slow second meaning. PROGRAMS says how many, SEED the number of the first; a program
-// that fails says its own.
+// Random programs of works, checked against a slow second implementation. Several threads wait for
+// the works, in another order at each rank. PROGRAMS is the number of programs and SEED the number
+// of the first; a failing program tells its number.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ using namespace std::chrono_literals;
 using testing::Each;
 using testing::IsEmpty;
 
-constexpr int kBatch = 8;   // Programs that a group runs before it is left.
-constexpr int kNested = 2;  // Groups for collectives that follow a work, which have no order.
+constexpr int kBatch = 8;   // Programs that a group runs before its ranks leave.
+constexpr int kNested = 2;  // Groups for collectives that follow a work in any order.
 constexpr uint64_t kRingTag = 1'000, kStarTag = 2'000, kNextTag = 3'000;
 
 int FromEnvironment(const char* name, int otherwise) {
@@ -76,15 +76,15 @@ Elements Joined(const std::vector<Elements>& parts) {
   return whole;
 }
 
-// One call at one rank: what it reads and writes, and what ought to be there in the end.
+// One call at one rank: what it reads and writes, and the expected result.
 struct Made {
   std::string name;
   Elements from{DataType::kByte, 0}, into{DataType::kByte, 0};
-  std::vector<Elements> want;                // One, or what is reduced to it.
-  ReduceOp op = ReduceOp::kNone;             // Of `want`.
-  std::vector<WorkPtr> works = {};           // Empty: it was waited for at once, or dropped.
-  std::thread other = {};                    // Waits as well.
-  std::string wrong = {}, other_wrong = {};  // Each of one thread.
+  std::vector<Elements> want;                // The result, or the inputs of its reduction.
+  ReduceOp op = ReduceOp::kNone;             // Reduction of `want`.
+  std::vector<WorkPtr> works = {};           // Empty if the call was waited for at once or dropped.
+  std::thread other = {};                    // Another thread that waits too.
+  std::string wrong = {}, other_wrong = {};  // The error of each thread.
 
   std::string Look() const {
     if (!wrong.empty() || !other_wrong.empty()) return absl::StrCat(wrong, other_wrong);
@@ -94,8 +94,8 @@ struct Made {
   }
 };
 
-// The calls of one rank. What is called is the same at all ranks, by `shared_`; how their end is
-// waited for is each rank's own affair.
+// The calls of one rank. `shared_` chooses calls that are the same at all ranks. Each rank chooses
+// by itself how it waits for their ends.
 class Program {
  public:
   Program(int seed, ProcessGroup& group, const std::vector<std::unique_ptr<ProcessGroup>>& nested)
@@ -108,7 +108,7 @@ class Program {
     for (const auto& one : nested) nested_.push_back(one.get());
   }
 
-  // "" if all calls did what they ought to.
+  // Returns "" if all calls gave the expected results.
   std::string Run() {
     const int calls = 3 + static_cast<int>(shared_.Below(7));
     for (step_ = 0; step_ < calls; ++step_) Begin();
@@ -116,7 +116,7 @@ class Program {
     for (const auto& made : made_) order.push_back(made.get());
     own_.Shuffle(&order);
     for (Made* made : order) Finish(*made);
-    // Those that were dropped are over before it.
+    // The dropped calls end before this one.
     const absl::Status last = group_.Run(Barrier());
     if (!last.ok()) return absl::StrCat("seed ", seed_, ", the last barrier: ", last.ToString());
     for (const auto& made : made_) {
@@ -146,7 +146,7 @@ class Program {
     Collect(made, (this->*kCollectives[which - std::size(kMessages)])(made));
   }
 
-  // What each rank has, `count` elements.
+  // The `count` input elements of each rank.
   std::vector<Elements> Inputs(size_t count) const {
     std::vector<Elements> inputs;
     for (Rank rank = 0; rank < size_; ++rank) {
@@ -243,7 +243,7 @@ class Program {
     return AllReduce(type_, op_, in_place ? made.into.bytes : made.from.bytes, made.into.bytes);
   }
 
-  // Begins `call`, and chooses how its end is waited for.
+  // Begins `call` and chooses how to wait for its end.
   void Collect(Made& made, const Collective& call) {
     made.name = absl::StrCat("call ", step_, ", ", Text(Common(call, size_)));
     const size_t follows = shared_.Below(4);
@@ -252,7 +252,7 @@ class Program {
       return;
     }
     const WorkPtr work = group_.Start(call);
-    if (follows > 1 && own_.Below(5) == 0) return;  // Nobody waits but the last barrier.
+    if (follows > 1 && own_.Below(5) == 0) return;  // Only the last barrier waits for it.
     made.works.push_back(work);
     if (follows == 0 && !nested_.empty()) {
       ProcessGroup* const group = nested_.back();
@@ -270,7 +270,7 @@ class Program {
     return status.ok() ? "" : status.ToString();
   }
 
-  // What a callback of `work` would do: a collective of another group.
+  // Does what a callback of `work` could do: runs a collective of another group.
   void ThenReduce(Made& made, Work& work, ProcessGroup& group) const {
     made.other_wrong = Told(work.Wait());
     const DataType type = DataType::kInt64;
@@ -281,7 +281,7 @@ class Program {
     if (sum.Integer(0) != size_ * (size_ + 1) / 2) absl::StrAppend(&made.other_wrong, "wrong sum");
   }
 
-  // What a callback of `work` would do: messages to and from the ranks beside this one.
+  // Does what a callback of `work` could do: exchanges messages with the neighbouring ranks.
   void ThenSend(Made& made, Work& work, uint64_t tag) const {
     made.other_wrong = Told(work.Wait());
     const DataType type = DataType::kInt64;
@@ -308,7 +308,7 @@ class Program {
     if (own_.Below(2) == 0) std::swap(made.works[0], made.works[1]);
   }
 
-  // All send to the root, which takes what comes first.
+  // All ranks send to the root, which takes the first message that comes.
   void StartStar(Made& made) {
     made.name = absl::StrCat("call ", step_, ", messages to rank ", root_);
     made.from = Input(DataType::kUint8, ReduceOp::kSum, 1, rank_, seed_);
@@ -369,10 +369,10 @@ class Program {
   const Rank rank_;
   const int size_;
   Dice shared_, own_;
-  std::vector<ProcessGroup*> nested_;  // That no call of this program has used.
+  std::vector<ProcessGroup*> nested_;  // Groups that no call of this program has used.
   std::vector<std::unique_ptr<Made>> made_;
   int step_ = 0;
-  // Of the call that is being made.
+  // Parameters of the current call.
   DataType type_ = DataType::kByte;
   ReduceOp op_ = ReduceOp::kNone;
   size_t count_ = 0;
@@ -400,7 +400,7 @@ class RandomPrograms : public testing::TestWithParam<TransportKind> {};
 TEST_P(RandomPrograms, DoWhatTheirCallsSay) {
   const int programs = FromEnvironment("PROGRAMS", 2 * kBatch), first = FromEnvironment("SEED", 0);
   std::printf("%d programs, seeds %d to %d\n", programs, first, first + programs - 1);
-  std::fflush(stdout);  // Before ranks are forked.
+  std::fflush(stdout);  // Flush before ranks are forked.
   const bool has_store = GetParam().name != std::string("Loopback");
   for (int done = 0; done < programs; done += kBatch) {
     const int seed = first + done, count = std::min(kBatch, programs - done);

@@ -50,7 +50,7 @@ Pipe MakePipe() {
   return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// How bytes go between the ranks of a host.
+// How bytes pass between the ranks of a host.
 struct Way {
   bool shared_memory;
   SingleCopy single_copy;
@@ -93,7 +93,7 @@ std::vector<std::string> Fork(int size, const Way& way, const RankBody& body) {
     const bool told = ::write(results[rank].write_end.get(), result.data(), result.size()) >= 0;
     std::_Exit(told ? 0 : 1);
   }
-  // Threads begin only now, so that no child was forked while one held a lock.
+  // Threads begin only now, so that no child is forked while a thread holds a lock.
   auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   for (int i = 0; i < size; ++i) {
     const uint16_t port = server->port();

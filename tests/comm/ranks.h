@@ -13,16 +13,16 @@
 
 namespace hlaunch {
 
-// What a rank of a test holds.
+// What the body of a test rank gets.
 struct TestRank {
   Transport& transport;
-  std::function<void()> die;  // As if killed; where ranks are threads it returns.
-  // Makes the group instead; once, and then the transport is not to be used.
+  std::function<void()> die;  // Dies as if killed. It returns where ranks are threads.
+  // Makes a group instead of using the transport. Call it once; do not use `transport` afterwards.
   std::function<std::unique_ptr<ProcessGroup>(GroupOptions)> join;
 };
 
-// Runs `body` as each rank of a group and returns what they returned, by rank; "" for one that
-// died.
+// The body that each rank of a group runs. The functions below return the results by rank, "" for a
+// rank that died.
 using RankBody = std::function<std::string(TestRank&)>;
 
 struct TransportKind {
@@ -31,11 +31,11 @@ struct TransportKind {
 };
 
 std::vector<std::string> RunAsThreads(int size, const RankBody& body);
-// The same, two to a host as far as they know.
+// Runs threads that take themselves for two ranks per host.
 std::vector<std::string> RunAsHosts(int size, const RankBody& body);
-// Real processes, which find each other through a C10dServer; no other thread may run. The second
-// copies large messages once and not twice, the third has TCP between them though they are on one
-// host.
+// Run real processes, which find each other through a C10dServer; no other thread may run. The
+// second copies large messages once instead of twice. The third uses TCP though all ranks are on
+// one host.
 std::vector<std::string> RunAsProcesses(int size, const RankBody& body);
 std::vector<std::string> RunWithSingleCopy(int size, const RankBody& body);
 std::vector<std::string> RunWithTcp(int size, const RankBody& body);

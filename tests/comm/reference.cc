@@ -25,7 +25,7 @@ void Put(Elements* elements, size_t i, T value) {
   std::memcpy(elements->bytes.data() + i * sizeof value, &value, sizeof value);
 }
 
-// Relative size of the smallest step, and the least number with all its digits.
+// The relative size of the smallest step, and the least number with full precision.
 struct Precision {
   double step, least;
 };
@@ -159,8 +159,8 @@ std::string FloatDifference(const Elements& got, const std::vector<Elements>& in
     magnitude /= static_cast<double>(inputs.size());
   }
   if (op == ReduceOp::kProduct) magnitude = std::fabs(want);
-  // One rounding to the type at the end, one of each factor's product; all others are float32's or
-  // better.
+  // Allows one rounding to the type at the end and one for each factor's product. All others have
+  // the precision of float32 or better.
   const Precision precision = PrecisionOf(got.type);
   const double fine = std::max(std::ldexp(1, -53), std::min(precision.step, std::ldexp(1, -24)));
   double slack = precision.step * (std::fabs(want) + precision.least) +

@@ -9,8 +9,8 @@
 
 #include "comm/call/call.h"
 
-// What collectives ought to give, computed slowly and in another way: element by element, floats in
-// double, integers in 64 bits.
+// The expected results of collectives, computed slowly in another way: element by element, floats
+// as double, integers in 64 bits.
 
 namespace hlaunch {
 
@@ -23,18 +23,18 @@ struct Elements {
   size_t count() const { return bytes.size() / ElementSize(type); }
   double Float(size_t i) const;
   int64_t Integer(size_t i) const;
-  // Rounded, or wrapped, to the type.
+  // Store `value`, rounded or wrapped to the type.
   void SetFloat(size_t i, double value);
   void SetInteger(size_t i, int64_t value);
 };
 
 bool IsFloat(DataType type);
 
-// `count` elements as rank `rank` has them; `seed` tells calls apart. For products they are near 1.
+// The `count` input elements of `rank`. Each `seed` gives others. For products they are near 1.
 Elements Input(DataType type, ReduceOp op, size_t count, int rank, int seed);
 
-// "" if `got` is the reduction of `inputs` as far as the type can be exact, else where it is not.
-// `factors` as kPremulSum has them, one for each rank.
+// "" if `got` is the reduction of `inputs` within the precision of the type; otherwise says where
+// it differs. `factors` are those of kPremulSum, one for each rank.
 std::string Difference(const Elements& got, const std::vector<Elements>& inputs, ReduceOp op,
                        const std::vector<double>& factors);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The first byte says how the rest is split, what older clients are and how tight the limits are.
-// Whole and split must give the same requests, nothing that is read may be over a limit, and it
-// must read the same once it is written in today's dialect.
+// The first byte chooses the pieces of the rest, the older clients' dialect and the limits. The
+// whole and the pieces must give the same requests within the limits. A request written in today's
+// dialect must be read back as the same.
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace hlaunch {
 namespace {
 
-// Every request as it was read, then how it ended.
+// Every request as it was read, then the end.
 std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialect older,
                                const StoreLimits& limits) {
   C10dParser parser(older, limits);
@@ -39,7 +39,7 @@ std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialec
       for (const auto& value : (*request)->values) {
         HLAUNCH_CHECK(limits.CheckValue(value.size()).ok());
       }
-      // Not on the wire of later clients, whose codes SerializeC10dRequest writes.
+      // Later clients, whose codes SerializeC10dRequest writes, do not have this request.
       seen.push_back((*request)->op == C10dOp::kWatchKey ? (*request)->keys[0]
                                                          : SerializeC10dRequest(**request));
     }
@@ -49,7 +49,7 @@ std::vector<std::string> Parse(absl::string_view bytes, size_t piece, C10dDialec
   return seen;
 }
 
-// Parses requests that were written by SerializeC10dRequest.
+// Parses requests that SerializeC10dRequest has written.
 std::vector<std::string> ParseAgain(const std::vector<std::string>& requests,
                                     const StoreLimits& limits) {
   std::string bytes(1, '\0');
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   HLAUNCH_CHECK(whole == hlaunch::Parse(bytes, data[0] % 16 + 1, older, limits));
   if (bytes.substr(0, 5) == absl::string_view("\0\xce\xf7\x85\x3c", 5)) {
     std::vector<std::string> requests = whole;
-    // Not the error that may be the last.
+    // Drops the last entry if it is an error.
     const bool failed = !requests.empty() && absl::ascii_isupper(requests.back()[0]);
     if (failed) requests.pop_back();
     HLAUNCH_CHECK(hlaunch::ParseAgain(requests, limits) == requests);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What the processes of a cluster of one's own say to each other. Whatever comes is cut into frames
-// the same way however it is cut on its way, gives messages within their limits or a refusal in one
-// line, and never a crash; a message that was read means the same when it is sent on.
+// Messages between the processes of a user's own cluster. Any bytes give the same frames in any
+// pieces. They give messages within their limits or a refusal in one line, never a crash. A message
+// that was read means the same when it is sent on.
 
 #include <algorithm>
 #include <cstddef>
@@ -70,7 +70,7 @@ void CheckEnvelope(absl::string_view text) {
   CheckBodies(envelope->body);
 }
 
-// Those of a stream that comes in pieces of `piece` bytes, up to the first fault.
+// The frames of a stream that comes in pieces of `piece` bytes, up to the first fault.
 std::vector<std::string> Frames(absl::string_view bytes, size_t piece, bool* faulty) {
   FrameReader reader(kMaxFrame);
   std::vector<std::string> all;
@@ -92,7 +92,7 @@ void CheckFrames(absl::string_view bytes) {
   const std::vector<std::string> whole = Frames(bytes, bytes.size(), &whole_is_faulty);
   const std::vector<std::string> single = Frames(bytes, 1, &single_is_faulty);
   HLAUNCH_CHECK(whole_is_faulty == single_is_faulty);
-  // Where there is a fault, what came with it at once is not given.
+  // Frames that came in the same piece as a fault are not returned.
   HLAUNCH_CHECK(whole == single || (whole_is_faulty && whole.empty()));
   for (const std::string& frame : single) CheckEnvelope(frame);
 }

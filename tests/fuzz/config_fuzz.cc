@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The file of --config as its text: whatever it holds gives options that hold together, and each of
-// which says where it is from, or one line of text, never a crash.
+// The text of a --config file. Any text gives consistent options, each with its source, or one line
+// of text, never a crash.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 namespace hlaunch {
 namespace {
 
-// A file in memory that is written anew for each text, and its name.
+// A file in memory that is rewritten for each text, and its name.
 class MemoryFile {
  public:
   MemoryFile() : fd_(::memfd_create("config", MFD_CLOEXEC)) { HLAUNCH_CHECK(fd_ >= 0); }
@@ -56,7 +56,7 @@ void CheckRefusal(const absl::Status& status) {
   HLAUNCH_CHECK(!status.message().empty() && !absl::StrContains(status.message(), "\n"));
 }
 
-// `script` is typed behind the options; null: the file's command counts.
+// `script` follows the options; if null, the file's command counts.
 void CheckFile(const std::string& file, const char* script) {
   std::vector<const char*> argv = {"hlaunch", "--config", file.c_str()};
   if (script != nullptr) argv.push_back(script);
@@ -73,7 +73,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static hlaunch::MemoryFile memory;
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<hlaunch::Config> config = hlaunch::ParseConfig(text, "file");
-  if (!config.ok()) {  // The rest, which is slow, would say the same.
+  if (!config.ok()) {  // The slow rest would fail likewise.
     hlaunch::CheckRefusal(config.status());
     return 0;
   }

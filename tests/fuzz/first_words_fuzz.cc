@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The first bytes of a connection to the port that gRPC and c10d share: whatever comes is given to
-// one of them or refused with a reason, in whatever pieces it comes, and only who names the server
-// is given to gRPC where a name is demanded.
+// The first bytes of a connection to the port that gRPC and c10d share. Any bytes, in any pieces,
+// go to one of them or are refused with a reason. Where a name is demanded, only a client that
+// names the server gets to gRPC.
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ using Kind = FirstWords::Kind;
 using To = ConnectionVerdict::To;
 
 constexpr char kServerName[] = "0123.hlaunch";
-// As long as those that are derived from a token, as a greeting demands.
+// As long as a name derived from a token, as a greeting demands.
 constexpr char kLongName[] = "0123456789abcdef0123456789abcdef.hlaunch";
 
 FirstWords Read(absl::string_view bytes) {
@@ -63,8 +63,8 @@ void CheckVerdicts(const FirstWords& words) {
   }
 }
 
-// The front looks again once `needed` bytes have come; what was decided must not change with the
-// bytes that follow.
+// The front looks again once `needed` bytes have come. The bytes that follow must not change its
+// verdict.
 void CheckPieces(absl::string_view bytes, const FirstWords& whole) {
   size_t size = 1;
   FirstWords part = Read(bytes.substr(0, size));
@@ -73,7 +73,7 @@ void CheckPieces(absl::string_view bytes, const FirstWords& whole) {
     size = part.needed;
     part = Read(bytes.substr(0, size));
   }
-  // It waits for more, and looks at the whole once its patience has ended.
+  // The front waits for more, and looks at the whole once its patience has ended.
   if (part.kind == Kind::kMore) return;
   HLAUNCH_CHECK(part.kind == whole.kind && part.server_name == whole.server_name);
 }

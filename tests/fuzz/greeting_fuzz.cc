@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Both ends of a greeting take any bytes in any parts: neither believes them, reads more than a
-// greeting has or says more than one answer. A text in the store is a rank's address or a line.
+// Both ends of a greeting take any bytes in any pieces. Neither believes them, reads beyond the
+// greeting or gives more than one answer. A text in the store is a rank's address or an error of
+// one line.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-// Feeds `bytes` in pieces; returns how it ended.
+// Feeds `bytes` in pieces; returns the final state.
 template <typename End>
 GreetingState Feed(End& end, absl::string_view bytes, size_t piece, size_t most) {
   GreetingState state = GreetingState::kOpen;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What torch's control server in a worker answers, and the pictures that nodes send each other.
-// Whatever comes gives values within their limits that may be shown on a terminal, an attribution
-// of them ends, and never a crash.
+// Answers of torch's control server in a worker, and the pictures that nodes send each other. Any
+// text gives values within their limits that are safe for a terminal. The attribution of them ends,
+// and nothing crashes.
 
 #include <algorithm>
 #include <cstddef>
@@ -52,7 +52,7 @@ void CheckFlightRecord(absl::string_view json) {
   Judge({one, other});
 }
 
-// What was read is written so that it is read again as the same.
+// Values that were read are written so that they are read back as the same.
 void CheckPictures(absl::string_view text) {
   const std::optional<std::vector<RankPicture>> pictures = ParsePictures(text);
   if (!pictures) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What comes as a hostlist or as counts gives names and numbers within their limits, or one line
-// of text, never a crash; and what Slurm's variables hold gives a place, or a line.
+// Any text as a hostlist or as counts gives names and numbers within their limits or one line of
+// text, never a crash. Slurm's variables give a place or a line.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +29,7 @@ void CheckHosts(absl::string_view text) {
   if (!hosts.ok()) return CheckRefusal(hosts.status());
   HLAUNCH_CHECK(hosts->size() <= kMost);
   for (const std::string& host : *hosts) HLAUNCH_CHECK(!host.empty() && host.size() <= 1 << 20);
-  // Without brackets a list is what it stands for.
+  // A list without brackets expands to itself.
   const auto again = ExpandHostlist(absl::StrJoin(*hosts, ","), kMost);
   HLAUNCH_CHECK(again.ok() && *again == *hosts);
 }

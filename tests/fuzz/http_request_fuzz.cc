@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Whatever comes at the metrics port gives a request or a refusal, in whatever pieces it comes, and
-// never a crash; and what is answered is one whole response.
+// Any bytes at the metrics port, in any pieces, give a request or a refusal, never a crash. The
+// answer is one whole response.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ void CheckRequest(const HttpQuestion& request) {
   HLAUNCH_CHECK(request.path.find_first_of("? \n") == std::string::npos);
 }
 
-// The server reads again from the start with each piece; what is decided once must not change with
-// the bytes that follow a whole head.
+// The server reads from the start again with each piece. Bytes after a whole head must not change
+// its decision.
 void CheckPieces(absl::string_view bytes) {
   for (size_t size = 0; size <= bytes.size(); ++size) {
     const HttpQuestion part = ReadHttpRequest(bytes.substr(0, size));

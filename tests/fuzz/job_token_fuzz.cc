@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What comes as a token for one job is one, whole, or refused in a line that shows nothing of it;
-// and the job that a certificate's name stands for has that name again. Never a crash.
+// Any text as a token for one job is a whole token, or is refused in a line that shows nothing of
+// it. The job that a certificate's name stands for gives that name again. Never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ void CheckToken(absl::string_view token) {
     return;
   }
   HLAUNCH_CHECK(absl::IsInvalidArgument(read.status()));
-  // What is said of one is said of all, so it tells nothing of this one.
+  // All refusals have the same text, so the text tells nothing about this token.
   static const std::string said(ReadJobToken("").status().message());
   HLAUNCH_CHECK(read.status().message() == said);
 }
@@ -39,7 +39,7 @@ void CheckName(absl::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckToken(text);
-  // Bytes that are a token's content get past its text.
+  // The bytes as a token's content get past the check of its text.
   hlaunch::CheckToken(absl::StrCat("hlaunch-job-1.", absl::WebSafeBase64Escape(text)));
   hlaunch::CheckName(text);
   return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What a stranger sends to the head of a cluster: a join token is one, whole, or refused in a line
-// that shows nothing of it; a request for a certificate gives a P-256 key and no name, or nothing;
-// a question is answered or refused; and what the head has kept is read or refused. Never a crash.
+// Messages of a stranger to the head of a cluster. A join token is whole, or is refused in a line
+// that shows nothing of it. A request for a certificate gives a P-256 key and no name, or nothing.
+// A question is answered or refused. A kept state is read or refused. Never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +54,7 @@ void CheckCertificate(const std::string& pem) {
   HLAUNCH_CHECK(!CheckHostIdentity({OurAuthority().certificate, pem, ""}).ok());
 }
 
-// A question at a desk, and a desk that was kept.
+// Reads the text as a question at a desk and as a kept desk.
 void CheckJson(absl::string_view text) {
   const absl::StatusOr<nlohmann::json> json = ParseObject(text);
   if (!json.ok()) return;
@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hlaunch::CheckRequest(std::string(text));
   hlaunch::CheckCertificate(std::string(text));
   hlaunch::CheckJson(text);
-  // Bytes that are the content get past its text.
+  // The bytes as the content get past the check of the text.
   hlaunch::CheckRequest(hlaunch::Pem("CERTIFICATE REQUEST", text));
   hlaunch::CheckCertificate(hlaunch::Pem("CERTIFICATE", text));
   return 0;

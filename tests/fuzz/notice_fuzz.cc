@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Whatever a cloud answers, and whatever stands in --drain-url, gives one printable line, a URL
-// that can be asked, or nothing, and never a crash.
+// Any answer of a cloud and any text of --drain-url give one printable line, a URL that can be
+// asked, or nothing, and never a crash.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Command lines, one word per line, where PET_NAME=VALUE is a variable and no word; the same text
-// as a configuration and as values: whatever comes gives options that hold together or one line of
-// text, never a crash.
+// Command lines, one word per line; PET_NAME=VALUE is a variable and no word. The same text also
+// serves as a configuration and as values. Any text gives consistent options or one line of text,
+// never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ void ParseLines(absl::string_view text) {
   std::vector<const char*> argv = {"hlaunch"};
   std::vector<std::string> variables;
   for (const std::string& word : words) {
-    if (absl::StrContains(word, "--config")) return;  // It would read files of this host.
+    if (absl::StrContains(word, "--config")) return;  // That would read files of this host.
     if (absl::StartsWith(word, "PET_")) {
       variables.push_back(word);
     } else {

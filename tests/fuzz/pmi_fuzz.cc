@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What ranks of MPI programs and other nodes say to the server that starts them: whatever comes, in
-// whatever pieces, an answer is whole lines of `key=value` words, a rank that has been closed hears
-// nothing, and the names of libraries in a damaged ELF file are read without reading beyond it.
+// Messages of MPI ranks and other nodes to the server that starts the ranks. Whatever the bytes and
+// pieces, an answer is whole lines of `key=value` words, and a closed rank hears nothing. The
+// libraries' names in a damaged ELF file are read without reading beyond it.
 
 #include <algorithm>
 #include <cstddef>
@@ -37,7 +37,8 @@ void Check(const PmiNode& node, const PmiStep& step) {
   }
 }
 
-// Each piece is of the rank that its first byte says, or has all nodes answer, or one exit.
+// The first byte of a piece names the rank that sends it, or lets all nodes answer, or one rank
+// exit.
 void Talk(absl::string_view bytes, int nodes) {
   PmiNode node({"hl-1-r1", 0, kWorkers, kWorkers * nodes, 0, nodes, true});
   NodeMessages all(static_cast<size_t>(nodes), NodeMessage{kWorkers, "hl-1-r1", {}, ""});

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What comes as --also, as a file of --app or --rankfile, or as a line of mpirun gives programs
-// within their limits, or one line of text, never a crash; and what is written of a program is read
-// back as the same.
+// Any text as --also, as a file of --app or --rankfile, or as a command line of mpirun gives
+// programs within their limits or one line of text, never a crash. A program that was written is
+// read back as the same.
 
 #include <cstddef>
 #include <cstdint>

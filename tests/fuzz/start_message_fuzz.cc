@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What comes on an agent's stdin gives a start, frames, or a line of text, never a crash; a start
-// that was read means the same when it is sent on. What users write of hosts gives names that no
-// program takes for an option, or a line.
+// Any bytes on an agent's stdin give a start, frames or a line of text, never a crash. A start that
+// was read means the same when it is sent on. Users' texts about hosts give names that no program
+// takes for an option, or a line.
 
 #include <cstddef>
 #include <cstdint>
@@ -59,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckStart(text);
   hlaunch::CheckFrames(std::string(text));
-  constexpr size_t kShort = 200;  // Of brackets' product.
+  constexpr size_t kShort = 200;  // Limits the product of the brackets.
   hlaunch::CheckHosts(hlaunch::ParseHosts(text.substr(0, kShort)));
   hlaunch::CheckHosts(hlaunch::ParseHostfile(text.substr(0, kShort), "f"));
   hlaunch::AgentLine line;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What comes in the place of a greeting's three messages: nothing that was not made with the token
-// proves anything, in whatever pieces it comes, and what is said of it is printable. Never a crash.
+// Any bytes in place of a greeting's three messages, in any pieces. Nothing that was made without
+// the token proves anything, and the errors are printable. Never a crash.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,11 +23,11 @@ const Trust& Holder() {
 }
 
 const std::string& Nonce() {
-  static const std::string nonce = NewNonce();  // Nobody who writes seeds knows it.
+  static const std::string nonce = NewNonce();  // No author of seeds knows it.
   return nonce;
 }
 
-// What was decided must not change with the bytes that follow.
+// Bytes that follow must not change the decision.
 void CheckHello(absl::string_view bytes) {
   const TokenHello hello = ReadHello(bytes);
   if (hello.kind == TokenHello::Kind::kMore) {
@@ -67,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckHello(bytes);
   hlaunch::CheckAnswer(bytes);
-  // Bytes that begin as a message does get past its head.
+  // The bytes after a message's head get past the check of the head.
   for (const char* head : {"hlaunch\x01", "hlaunch\x02", "hlaunch\x04"}) {
     const std::string message = absl::StrCat(head, bytes);
     hlaunch::CheckHello(message);

@@ -2,8 +2,8 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 // JSON that other processes write: a worker's error file, the timers that torch's workers arm, and
-// the results of checks that other nodes send. Whatever comes gives values within their limits, and
-// never a crash. (The JSON of --config goes through config_fuzz.)
+// the results of checks that other nodes send. Any text gives values within their limits, never a
+// crash. (The JSON of --config goes through config_fuzz.)
 
 #include <csignal>
 #include <cstddef>
@@ -36,7 +36,7 @@ void CheckTimers(absl::string_view bytes) {
   }
 }
 
-// What was read is written so that it is read again as the same.
+// A result that was read is written so that it is read back as the same.
 void CheckCheckResult(absl::string_view line) {
   const std::optional<CheckResult> result = FromLine(line);
   if (!result.has_value()) return;

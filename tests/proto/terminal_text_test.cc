@@ -47,7 +47,7 @@ TEST(TerminalText, ShowsBytesThatAreNoUtf8) {
        "2J",
        "\\x9b2J"},  // C1 as one byte.
       {"\xc3", "\\xc3"},
-      {"\xc0\x9b", "\\xc0\\x9b"},  // Too long for what it says.
+      {"\xc0\x9b", "\\xc0\\x9b"},  // An overlong encoding.
       {"\xe0\x82\x9b", "\\xe0\\x82\\x9b"},
       {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
       {"\xf5\x80\x80\x80", "\\xf5\\x80\\x80\\x80"},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// c10d_server_main [DIALECT [SECRET]]: serves an empty store: prints its port and ends with stdin.
-// A line "reset" resets it.
+// c10d_server_main [DIALECT [SECRET]]: serves an empty store, prints its port and ends with stdin.
+// A line "reset" resets the store.
 
 #include <cstdio>
 #include <iostream>

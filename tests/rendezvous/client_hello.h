@@ -8,19 +8,19 @@
 
 namespace hlaunch {
 
-// A number of `size` bytes, the highest first.
+// `value` in `size` bytes, the highest byte first.
 inline std::string Number(size_t value, int size) {
   std::string bytes;
   for (int i = size - 1; i >= 0; --i) bytes += static_cast<char>(value >> (8 * i));
   return bytes;
 }
 
-// `content` behind its length, which has `size` bytes.
+// The length of `content` in `size` bytes, then `content`.
 inline std::string Vector(const std::string& content, int size) {
   return Number(content.size(), size) + content;
 }
 
-// A ClientHello (RFC 8446, 4.1.2) that asks for `name`, behind another extension.
+// A ClientHello (RFC 8446, 4.1.2) that asks for `name` after another extension.
 inline std::string HelloFor(const std::string& name) {
   const std::string server_name =
       Number(0, 2) + Vector(Vector(Number(0, 1) + Vector(name, 2), 2), 2);

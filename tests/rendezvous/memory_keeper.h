@@ -15,7 +15,7 @@
 
 namespace hlaunch {
 
-// A place for records in memory, for tests. Outlives the keepers of it.
+// A place for records in memory, for tests. Outlives its keepers.
 //
 // Thread-safe.
 class MemoryPlace {
@@ -24,18 +24,18 @@ class MemoryPlace {
     MutexLock lock(&mu_);
     return kept_;
   }
-  // What every Keep says from now on, if it is not OK.
+  // From now on every Keep returns `status` if it is not OK.
   void SetDisk(absl::Status status) {
     MutexLock lock(&mu_);
     disk_ = std::move(status);
   }
-  // From now on Keep gets no answer, until it is no longer so.
+  // While `silent` is set, Keep gets no answer.
   void SetSilent(bool silent) {
     MutexLock lock(&mu_);
     silent_ = silent;
     answers_.SignalAll();
   }
-  // Whoever leads loses.
+  // Makes the leader lose.
   void TakeAway() {
     MutexLock lock(&mu_);
     ++term_;
@@ -57,7 +57,7 @@ class MemoryPlace {
 class MemoryKeeper final : public RecordKeeper {
  public:
   // Errors:
-  //   AlreadyExists - another keeper has it.
+  //   AlreadyExists - another keeper leads.
   static absl::StatusOr<std::unique_ptr<MemoryKeeper>> Lead(MemoryPlace& place,
                                                             bool shared = false) {
     MutexLock lock(&place.mu_);

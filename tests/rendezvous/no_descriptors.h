@@ -15,7 +15,7 @@
 
 namespace hlaunch {
 
-// This process can open no descriptor more for as long as this lives. Belongs to one thread.
+// While this object lives, the process can open no further descriptor. Belongs to one thread.
 class NoDescriptors {
  public:
   NoDescriptors() {

@@ -10,8 +10,8 @@
 
 namespace hlaunch {
 
-// The thread that makes this can start no thread and no process for as long as it lives. Others
-// can, where this process runs as root. Belongs to one thread.
+// While this object lives, the thread that made it can start no thread and no process. The other
+// threads still can if this process runs as root. Belongs to one thread.
 class NoThreads {
  public:
   NoThreads() {
@@ -30,7 +30,7 @@ class NoThreads {
  private:
   static constexpr uid_t kNobody = 65534;
 
-  // The limit does not hold for root. The bare system call changes this thread alone.
+  // The limit does not hold for root. The raw system call changes only this thread.
   void Become(uid_t user) const {
     const long changed = was_root_ ? ::syscall(SYS_setresuid, user, user, 0) : 0;
     EXPECT_EQ(changed, 0);

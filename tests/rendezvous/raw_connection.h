@@ -17,7 +17,7 @@
 
 namespace hlaunch {
 
-// A test's own end of a connection to a store: sends bytes and reads exact numbers of them.
+// A test's end of a connection to a store: sends bytes and reads a given number of bytes.
 class RawConnection {
  public:
   explicit RawConnection(uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -37,12 +37,12 @@ class RawConnection {
   void Send(absl::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t put = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (put <= 0) return;  // What follows sees that the connection is gone.
+      if (put <= 0) return;  // The next Receive sees that the connection is gone.
       bytes.remove_prefix(static_cast<size_t>(put));
     }
   }
 
-  // The next `size` bytes; fewer if the connection ends or nothing comes for ten seconds.
+  // The next `size` bytes; fewer if the connection ends or nothing comes for 100 seconds.
   std::string Receive(size_t size) {
     std::string bytes(size, '\0');
     size_t done = 0;
@@ -56,7 +56,7 @@ class RawConnection {
     return bytes;
   }
 
-  // Whether the other end hangs up within ten seconds without another byte.
+  // Whether the peer closes the connection within 100 seconds without another byte.
   bool Ends() {
     char byte = 0;
     pollfd entry{fd_.get(), POLLIN, 0};

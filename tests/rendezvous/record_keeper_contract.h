@@ -16,7 +16,7 @@
 #include "rendezvous/keeping/record_keeper.h"
 #include "tests/rendezvous/rounds.h"
 
-// What every RecordKeeper owes, as tests over one place. An implementation gives a Place and
+// Tests that every RecordKeeper must pass. An implementation provides a KeepingPlace and
 // instantiates RecordKeeperContract with it.
 
 namespace hlaunch {
@@ -25,15 +25,15 @@ namespace hlaunch {
 class KeepingPlace {
  public:
   virtual ~KeepingPlace() = default;
-  // Begins to lead there; AlreadyExists while another keeper does.
+  // Begins to lead there. AlreadyExists while another keeper leads.
   virtual absl::StatusOr<std::unique_ptr<RecordKeeper>> Lead() = 0;
-  // Makes whoever leads lose, as a lease that runs out does. False: nobody can lose there.
+  // Makes the leader lose, as an expired lease does. False: a leader cannot lose there.
   virtual bool TakeAway() = 0;
 };
 
 struct KeepingPlaceMaker {
   const char* name;
-  std::function<std::unique_ptr<KeepingPlace>()> make;  // Null: it cannot be had here.
+  std::function<std::unique_ptr<KeepingPlace>()> make;  // Gives null if unavailable here.
 };
 
 inline void PrintTo(const KeepingPlaceMaker& maker, std::ostream* out) { *out << maker.name; }
@@ -44,7 +44,7 @@ inline JobRecord KeptJob(const std::string& job_id, Round round) {
   record.policy = Policy(2, 2, 3);
   record.state = JobState::kRunning;
   record.round = round;
-  record.round_nodes = kMaxNodes;  // Some tests put more members into it.
+  record.round_nodes = kMaxNodes;  // Enough for tests that add members.
   for (int i = 0; i < 2; ++i) {
     MemberRecord member;
     member.info = Node(i, 2, 2);
@@ -75,7 +75,7 @@ class RecordKeeperContract : public testing::TestWithParam<KeepingPlaceMaker> {
     EXPECT_TRUE(keeper.ok()) << keeper.status();
     return keeper.ok() ? std::move(keeper).value() : nullptr;
   }
-  // "a@3 b@1": jobs and their rounds.
+  // The kept jobs and their rounds, such as "a@3 b@1".
   static std::string Said(RecordKeeper& keeper) {
     const auto listed = keeper.List();
     if (!listed.ok()) return listed.status().ToString();
@@ -131,7 +131,7 @@ TEST_P(RecordKeeperContract, ForgetsWhatIsOverAndHasNobodyLeft) {
   const auto forgotten = keeper->Keep(ForgottenJob("a"), *a);
   ASSERT_TRUE(forgotten.ok()) << forgotten.status();
   EXPECT_EQ(*forgotten, 0u);
-  EXPECT_EQ(*keeper->Keep(ForgottenJob("a"), 0), 0u);  // Once more does no harm.
+  EXPECT_EQ(*keeper->Keep(ForgottenJob("a"), 0), 0u);  // Forgetting twice does no harm.
   EXPECT_EQ(Said(*keeper), "");
   EXPECT_TRUE(keeper->Keep(KeptJob("a", 1), 0).ok());
   EXPECT_EQ(Said(*keeper), "a@1");
@@ -169,7 +169,7 @@ TEST_P(RecordKeeperContract, WhoHasLostKeepsNothing) {
   const auto first = Lead();
   const auto a = first->Keep(KeptJob("a", 1), 0);
   ASSERT_TRUE(a.ok());
-  if (!place_->TakeAway()) return;  // Nobody can lose here.
+  if (!place_->TakeAway()) return;  // No leader can lose here.
   const auto second = Lead();
   EXPECT_EQ(Said(*second), "a@1");
   EXPECT_TRUE(absl::IsAborted(first->Keep(KeptJob("a", 2), *a).status()));

@@ -14,8 +14,8 @@
 
 namespace hlaunch {
 
-// A file of tests/rendezvous/streams: what real clients sent and what PyTorch's own server
-// answered, piece by piece.
+// A piece of a file in tests/rendezvous/streams. A file holds, piece by piece, what real clients
+// sent and what PyTorch's own server answered.
 struct RecordedPiece {
   size_t connection = 0;
   bool from_client = false;

@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/round/round.h"
 
-// Short ways to write nodes and what they say, for tests of the rendezvous. Values.
+// Short ways to write nodes and their updates, for tests of the rendezvous. Values.
 
 namespace hlaunch {
 
-// Of a job whose rounds start without preflight.
+// The policy of a job whose rounds start without preflight.
 inline JobPolicy Policy(int min_nodes, int max_nodes, int max_restarts = 0) {
   JobPolicy policy;
   policy.min_nodes = min_nodes;

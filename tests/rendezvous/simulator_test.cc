@@ -9,19 +9,19 @@
 
 #include "gtest/gtest.h"
 
-// Many histories of the round table's promises (simulator/promises.h). A history that breaks one
-// is told with the command that replays it.
+// Many histories that check the round table's promises (simulator/promises.h). A broken promise is
+// reported with the command that replays the history.
 
 namespace hlaunch {
 namespace {
 
 #ifdef HLAUNCH_SANITIZED
-constexpr uint64_t kShare = 12;  // A sanitizer takes so much longer.
+constexpr uint64_t kShare = 12;  // A sanitizer is that much slower.
 #else
 constexpr uint64_t kShare = 1;
 #endif
 
-// Histories of one size, and what they came to.
+// Histories of one size, and the sums of their results.
 class Histories {
  public:
   explicit Histories(int nodes, int services = 1)
@@ -105,7 +105,7 @@ TEST_P(SimulatedJob, KeepsItsPromises) {
   Histories histories(nodes);
   histories.Run(seeds, steps);
   if (HasFailure() || seeds < 100 || kShare > 1) return;
-  // Else it tests nothing.
+  // Otherwise the histories test nothing.
   EXPECT_GT(histories.sum().rounds, seeds);
   EXPECT_GT(histories.sum().restores, seeds);
   for (size_t i = 0; i < kFaults; ++i) {
@@ -116,8 +116,8 @@ TEST_P(SimulatedJob, KeepsItsPromises) {
 class SimulatedServices : public testing::TestWithParam<std::tuple<int, int, uint64_t, uint64_t>> {
 };
 
-// One leads at a time, nothing is told before it is kept, what was told is known to every
-// successor, and every wait ends, also where a leader wakes after its lease.
+// One service leads at a time. Nothing is told before it is kept, every successor knows what was
+// told, and every wait ends, even if a leader wakes after its lease.
 TEST_P(SimulatedServices, KeepTheSamePromisesTogether) {
   const auto [nodes, services, seeds, steps] = GetParam();
   Histories histories(nodes, services);
@@ -132,7 +132,8 @@ TEST_P(SimulatedServices, KeepTheSamePromisesTogether) {
   }
 }
 
-// Else the promise of one round at a time would be about agents, not about workers.
+// Shows that only the fence keeps workers to one round at a time: without it they break that
+// promise.
 TEST(SimulatedJobWithoutFence, RunsTwoRoundsAtOnceWhereAnAgentStandsStill) {
   for (const int nodes : {2, 3, 5}) {
     int broken = 0;

@@ -17,7 +17,7 @@
 
 namespace hlaunch {
 
-// Replaces the file by a rename, as those do who renew certificates.
+// Replaces the file by a rename, as programs that renew certificates do.
 inline void WriteFile(const std::string& path, const std::string& content, mode_t mode = 0600) {
   const std::string fresh = path + ".new";
   std::ofstream(fresh) << content;
@@ -25,7 +25,7 @@ inline void WriteFile(const std::string& path, const std::string& content, mode_
   EXPECT_EQ(std::rename(fresh.c_str(), path.c_str()), 0);
 }
 
-// A site's authority, which signs certificates and puts them into files. A value.
+// A site's authority, which signs certificates and writes them to files. A value.
 class SiteAuthority {
  public:
   SiteAuthority()

@@ -3,8 +3,8 @@
 
 #pragma once
 
-// What every Store and every WatchableStore promises. A test file that includes this names the
-// stores it has with INSTANTIATE_TEST_SUITE_P.
+// Tests of what every Store and every WatchableStore promises. A test file that includes this names
+// its stores with INSTANTIATE_TEST_SUITE_P.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,11 +24,11 @@
 
 namespace hlaunch {
 
-// A store and whatever must live as long as it does.
+// A store and the object that must live as long as it.
 struct TestedStore {
   std::shared_ptr<void> host;
   std::shared_ptr<Store> store;
-  std::shared_ptr<WatchableStore> watchable;  // The same; null if it is none.
+  std::shared_ptr<WatchableStore> watchable;  // The same store; null if it is not watchable.
   StoreLimits limits;
   bool torch_wire = false;  // PyTorch's wire, on which a deleted key and an empty value look alike.
 };
@@ -70,7 +70,7 @@ TEST_P(StoreContract, GetWhoseTimeIsUpSaysWhichKey) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(missing.status())) << missing.status();
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("'lost'"));
   ASSERT_TRUE(store_.Set("here", "v").ok());
-  EXPECT_EQ(*store_.Get("here", In(0s)), "v");  // A key that is there needs no time.
+  EXPECT_EQ(*store_.Get("here", In(0s)), "v");  // An existing key needs no time.
 }
 
 TEST_P(StoreContract, AddCountsInDecimalText) {
@@ -161,13 +161,13 @@ TEST_P(StoreContract, MultiGetKeepsTheOrder) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(store_.MultiGet({"a", "lost"}, In(10ms)).status()));
 }
 
-// Whether the key is deleted before the wait, during it or after it, the values are the same.
+// The values are the same whether the key is deleted before, during or after the wait.
 TEST_P(StoreContract, MultiGetWaitsAgainForAKeyThatWasDeletedMeanwhile) {
   ASSERT_TRUE(store_.Set("a", "old").ok());
   auto getting = std::async(std::launch::async, [this] {
     return store_.MultiGet({"a", "b"}, In(100s));
   });
-  for (int i = 0; i < 20; ++i) EXPECT_FALSE(*store_.Check({"b"}));  // Most often it waits by now.
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(*store_.Check({"b"}));  // By now it usually waits.
   EXPECT_TRUE(*store_.Delete("a"));
   ASSERT_TRUE(store_.Set("b", "1").ok());
   ASSERT_TRUE(store_.Set("a", "new").ok());
@@ -196,7 +196,7 @@ TEST_P(StoreContract, LargeValuesFitAndLargerOnesAreRefused) {
 
 class WatchableStoreContract : public testing::TestWithParam<StoreKind> {
  protected:
-  // "key=value" of each, or "key gone".
+  // The next changes, each as "key=value" or "key gone".
   static std::vector<std::string> Told(StoreWatch& watch, Duration patience = 10s) {
     const auto changes = watch.Next(In(patience));
     if (!changes.ok()) return {std::string(changes.status().message())};
@@ -222,11 +222,11 @@ TEST_P(WatchableStoreContract, ListsTheKeysThatBeginSoInOrder) {
 TEST_P(WatchableStoreContract, BarrierOpensOnceAllHaveCome) {
   auto first =
       std::async(std::launch::async, [this] { return watchable_.Barrier("b", 2, In(100s)); });
-  ASSERT_TRUE(store_.Wait({"b"}, In(100s)).ok());  // It has arrived.
+  ASSERT_TRUE(store_.Wait({"b"}, In(100s)).ok());  // The first one waits.
   EXPECT_TRUE(watchable_.Barrier("b", 2, In(100s)).ok());
   EXPECT_TRUE(first.get().ok());
   EXPECT_EQ(*store_.Get("b", In(100s)), "2");
-  EXPECT_TRUE(watchable_.Barrier("b", 2, In(100s)).ok());  // It stays open.
+  EXPECT_TRUE(watchable_.Barrier("b", 2, In(100s)).ok());  // The barrier stays open.
 }
 
 TEST_P(WatchableStoreContract, BarrierWhoseTimeIsUpSaysWhich) {
@@ -248,7 +248,7 @@ TEST_P(WatchableStoreContract, WatchTellsWhatIsThereAndThenWhatChanges) {
   EXPECT_THAT(Told(*watch), ElementsAre("w/a gone"));
   EXPECT_EQ(*store_.Add("w/n", 3), 3);
   EXPECT_THAT(Told(*watch), ElementsAre("w/n=3"));
-  EXPECT_EQ(*store_.CompareAndSet("w/b", "other", "3"), "2");  // Changes nothing.
+  EXPECT_EQ(*store_.CompareAndSet("w/b", "other", "3"), "2");  // It changes nothing.
   ASSERT_TRUE(store_.Append("w/b", "!").ok());
   EXPECT_THAT(Told(*watch), ElementsAre("w/b=2!"));
 }
@@ -262,7 +262,7 @@ TEST_P(WatchableStoreContract, WatchOfNothingSaysSoAtOnceAndThenWaits) {
   EXPECT_THAT(told.get(), ElementsAre("w/late=x"));
 }
 
-// Whatever was left out in between, the last word on each key is its value.
+// Changes in between may be left out, but the last change of each key is its final value.
 TEST_P(WatchableStoreContract, WatchEndsWithTheLatestValueOfEachKey) {
   const auto watch = *watchable_.Watch("w/");
   for (int i = 0; i <= 200; ++i) {

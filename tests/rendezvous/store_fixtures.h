@@ -13,10 +13,10 @@
 
 namespace hlaunch {
 
-// The moment that is `time` from now.
+// The instant `time` from now.
 inline Instant In(Duration time) { return MonotonicClock().Now() + time; }
 
-// An empty folder for file stores, which is removed with all that is in it. Owns it: not copied.
+// A new folder for file stores, which the destructor removes with its content. Not copyable.
 struct StoreFolder {
   StoreFolder() {
     std::string name = testing::TempDir() + "/file_store_XXXXXX";

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Linked into hlaunch: a host whose memory or network card flips bits. Of what the process that
-// checks the host together with others gets from them, every large piece is wrong in one bit; all
-// other processes are left alone, so that nothing else can be why the host is found out.
+// Linked into hlaunch, this plays a host whose memory or network card flips bits. It flips one bit
+// in every large piece that the process for joint checks receives from other hosts. All other
+// processes are left alone, so nothing else can reveal the host.
 
 #include <sys/socket.h>
 
@@ -26,7 +26,7 @@ bool IsJointCheck() {
 extern "C" ssize_t recv(int socket, void* into, size_t size, int flags) {
   static const bool bad = IsJointCheck();
   const ssize_t got = ::recvfrom(socket, into, size, flags, nullptr, nullptr);
-  // Collectives never block in it; what goes to and from the store is left alone.
+  // Collectives never block in recv, so this leaves the store's traffic alone.
   if (bad && got >= kLarge && flags == MSG_DONTWAIT) static_cast<char*>(into)[got / 2] ^= 4;
   return got;
 }

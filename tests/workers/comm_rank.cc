@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A rank that makes all its ranks compute the same: comm_rank SECONDS ELEMENTS [TIMEOUT_S]. All
-// verbs in turn, each result checked, until rank 0 has had enough; says "done after N calls", or
-// what went wrong and how long after the last turn that went well. The time-out holds once this
-// rank has said "begun", after its first turn: until then processes start and connect, which a
-// busy machine takes long for.
+// A rank of a job in which all ranks compute the same: comm_rank SECONDS ELEMENTS [TIMEOUT_S]. It
+// runs all verbs in turn and checks each result until rank 0 has had enough. It prints "done after
+// N calls", or the error and the time since the last good turn. The time-out holds once this rank
+// has printed "begun" after its first turn: until then processes start and connect, which takes
+// long on a busy machine.
 
 #include <chrono>
 #include <cstdio>
@@ -34,7 +34,7 @@ class Program {
     return group_.Run(std::move(call), begun_ ? timeout_ : kStart);
   }
 
-  // One of each; false if a result is wrong.
+  // Runs one call of each verb; false if a result is wrong.
   bool Turn(absl::Status* status) {
     const int64_t rank = group_.rank(), size = group_.size();
     std::vector<int64_t> mine(count_, rank + calls_), sum(count_), all(count_ * size);

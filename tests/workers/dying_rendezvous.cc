@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// hlaunch-rendezvous that kills itself: `--die-at STEP:N`, its last two words, is the N-th time
-// that its journal is about to open, write, sync, rename, remove or sync-directory.
+// An hlaunch-rendezvous that kills itself. `--die-at STEP:N`, its last two words, names the N-th
+// time that its journal is about to open, write, sync, rename, remove or sync-directory.
 
 #include <signal.h>
 

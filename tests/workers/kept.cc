@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A small agent under a real keeper, for tests. It does what its arguments say, in order, then
-// prints every signal it gets; SIGTERM ends it with code 3, the keeper's death with code 4.
+// A small agent under a real keeper, for tests. It carries out its arguments in order, then prints
+// every signal it gets. SIGTERM ends it with code 3, the keeper's death with code 4.
 //
 //   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [directory DIR]
 //        [exec]
-//        [on SIGNAL stop|spin]   stands still from that signal on, half a second before
-//                                its workers have to end
+//        [on SIGNAL stop|spin]   stands still from that signal on, half a second before its
+//                                workers must end
 
 #include <poll.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ std::vector<std::string> Environment() {
   return env;
 }
 
-// The signals that KEPT_SIGNALS names by their numbers, "15,10"; empty: the default.
+// The signals whose numbers KEPT_SIGNALS lists, as "15,10"; the default if it is empty.
 SignalNumbers Named() {
   SignalNumbers named;
   const char* words = std::getenv("KEPT_SIGNALS");
@@ -55,7 +55,7 @@ SignalNumbers Named() {
   return named;
 }
 
-// What this agent does on one of the signals.
+// The agent's reaction to one of the signals.
 struct Standstill {
   int signal = 0;
   bool spins = false;

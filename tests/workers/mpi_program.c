@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// One of several programs of an MPI job: says its rank, its program's number, its arguments, what
-// ROLE holds and where it runs.
+// One of several programs of an MPI job. It prints its rank, its program's number, its arguments,
+// the value of ROLE and where it runs.
 
 #include <mpi.h>
 #include <stdio.h>

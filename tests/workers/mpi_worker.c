@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A worker that is an MPI program: says its place, passes a number round the ring, and does what its
-// first argument says. The same as mpi_worker.py. Rank 1 is the one that fails. Where STAYS is set, a
-// rank that is done with all of the others stays until it is ended.
+// A worker that is an MPI program. It prints its place, passes a number round the ring, and does
+// what its first argument says, like mpi_worker.py. Rank 1 is the one that fails. If STAYS is set,
+// a rank stays after the last barrier until it is ended.
 
 #include <mpi.h>
 #include <signal.h>

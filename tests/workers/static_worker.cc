@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A worker for a root in which nothing else is: says its rank. Under the name getent it knows the
-// address of one host, $HOST_AND_ADDRESS ("name 10.0.0.1").
+// A worker for a root directory without other files. It prints its rank. Under the name getent it
+// knows the address of one host, $HOST_AND_ADDRESS ("name 10.0.0.1").
 
 #include <cstdio>
 #include <cstdlib>

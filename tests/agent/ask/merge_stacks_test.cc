@@ -56,7 +56,7 @@ TEST(StacksText, HasTheInnermostFramesWhereAllAreTooLong) {
   const std::string text = StacksText({deep, other}, 300);
   EXPECT_THAT(text.size(), ::testing::Le(300u));
   const auto stacks = ParseStacks(text);
-  ASSERT_THAT(*stacks, SizeIs(1));  // They do not differ any more.
+  ASSERT_THAT(*stacks, SizeIs(1));  // They no longer differ.
   EXPECT_THAT((*stacks)[0].frames, SizeIs(12));
   EXPECT_EQ((*stacks)[0].frames[0], "frame 0");
   EXPECT_EQ(StacksText({deep}, 10), "");

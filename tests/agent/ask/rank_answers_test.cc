@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Real processes that are no Python: what of torch's is shown is a matter of the end-to-end tests.
+// Tests with real processes that do not run Python. The end-to-end tests check what is shown of
+// torch.
 
 #include "agent/ask/rank_answers.h"
 
@@ -44,7 +45,7 @@ class RankAnswersTest : public ::testing::Test {
     return plan;
   }
 
-  // A py-spy that shows the same stack of every process.
+  // A py-spy that shows the same stack for every process.
   void MakeTool() const {
     const std::string path = absl::StrCat(tools_, "/py-spy");
     std::ofstream(path) << "#!/bin/sh\n"
@@ -116,7 +117,7 @@ TEST_F(RankAnswersTest, AnswersOneQuestionAfterTheOther) {
   EXPECT_THAT((*stacks)[0].ranks, ElementsAre(4, 5));
   EXPECT_THAT((*stacks)[0].frames, ElementsAre("work (train.py:7)"));
   EXPECT_THAT((*ParseStacks(told_[2].text))[0].ranks, ElementsAre(4));
-  Answer(answers, Ask(4, RankQuestion::Kind::kStacks, {4}));  // It is still there to be asked.
+  Answer(answers, Ask(4, RankQuestion::Kind::kStacks, {4}));  // The worker can still be asked.
   Await(4);
 }
 

@@ -31,7 +31,7 @@ BindingPlan Plan(const Server& server, BindMode mode, int workers) {
   return PlanBinding(topology, AllCpus(topology), request);
 }
 
-// "0-3/1" for CPUs 0 to 3 and one core of its own, by local rank.
+// Each worker by local rank, such as "0-3/1": CPUs 0 to 3 and one core of its own.
 std::string Text(const BindingPlan& plan) {
   return absl::StrJoin(plan.workers, " ", [](std::string* out, const WorkerBinding& worker) {
     absl::StrAppend(out, FormatIds(worker.cpus), "/", worker.cores);
@@ -91,7 +91,8 @@ TEST(PlanBinding, ServersAndModes) {
        "0-27,112-139/14 0-27,112-139/14 28-55,140-167/14 28-55,140-167/14 "
        "56-83,168-195/14 56-83,168-195/14 84-111,196-223/14 84-111,196-223/14"},
       {kGaudi3, BindMode::kSocket, 2, "0-55,112-167/28 0-55,112-167/28"},
-      // Its GPUs sit at every second node: with the node alone each would lose half of its cores.
+      // Only every second node has GPUs: a worker bound to its GPU's node would lose half of its
+      // cores.
       {kDgxA100, BindMode::kAuto, 8,
        "0-63,128-191/16 0-63,128-191/16 0-63,128-191/16 0-63,128-191/16 "
        "64-127,192-255/16 64-127,192-255/16 64-127,192-255/16 64-127,192-255/16"},
@@ -178,12 +179,12 @@ TEST(PlanBinding, BindsNobodyWhereWorkersOutnumberCores) {
 TEST(PlanBinding, KeepsToTheCpusThatMayBeUsed) {
   const Topology topology = kDgxH100.Load();
   const BindRequest request = {BindMode::kCore, 8, kDgxH100.Places()};
-  // A control group with one thread of some cores, and of one socket two cores only.
+  // A control group that allows one thread of some cores, and only two cores of one socket.
   std::vector<int> allowed = {0, 1, 2, 3, 4, 5, 6, 7, 112, 113, 56, 57};
   BindingPlan plan = PlanBinding(topology, allowed, request);
   EXPECT_EQ(Text(plan), "0-1,112-113/2 2-3/2 4/1 5/1 6/1 7/1 56/1 57/1")
       << "two cores do not do for four workers, so all are dealt evenly";
-  // Of a whole socket nothing may be used.
+  // No CPU of one socket may be used.
   allowed = {0, 1, 2, 3, 4, 5, 6, 7};
   plan = PlanBinding(topology, allowed, request);
   EXPECT_EQ(Text(plan), "0/1 1/1 2/1 3/1 4/1 5/1 6/1 7/1");
@@ -204,7 +205,7 @@ TEST(PlanBinding, GivesWhoIsFarFromEverythingTheRoomiestNode) {
   EXPECT_EQ(plan.workers[2].why, "cuda 2 is near NUMA node 9, of which no CPU may be used");
 }
 
-// torchrun divides a node's cores among its GPUs, whether workers use them or not.
+// torchrun divides a node's cores among its GPUs even if workers do not use them.
 TEST(PlanBinding, LeavesOthersTheirShareWhereItIsToldOfThem) {
   const Topology topology = kDgxH100.Load();
   BindRequest request = {BindMode::kCore, 2, kDgxH100.Places()};
@@ -224,7 +225,7 @@ TEST(PlanBinding, NeedsNoTopologyWhereThereIsNothingToGain) {
   EXPECT_TRUE(NeedsTopology({BindMode::kCore, 1, {}}));
 }
 
-// Any machine, any part of it, devices anywhere.
+// Random numbers for machines, allowed parts of them and devices.
 class Chance {
  public:
   int Upto(int most) { return std::uniform_int_distribution<int>(0, most)(random_); }
@@ -254,7 +255,7 @@ TEST(PlanBinding, HoldsItsPromisesOnAnyMachine) {
     for (const Cpu& cpu : topology.cpus) {
       if (chance.Upto(3) > 0) allowed.push_back(cpu.id);
     }
-    std::map<int, std::set<int>> threads;  // Of each core, those that may be used.
+    std::map<int, std::set<int>> threads;  // The allowed threads of each core.
     std::map<int, int> core_of;
     for (const Cpu& cpu : topology.cpus) core_of[cpu.id] = cpu.core;
     for (const int cpu : allowed) threads[core_of[cpu]].insert(cpu);

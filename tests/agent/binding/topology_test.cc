@@ -39,8 +39,8 @@ TEST(LoadTopology, NamesCoresAndCachesByTheirFirstCpu) {
   EXPECT_THAT(Field(topology, &Cpu::socket), ElementsAre(0, 0, 1, 1, 0, 0, 1, 1));
 }
 
-// Two fast cores with two threads each share 12 MB; two slow ones have a smaller cache of their
-// own.
+// Two fast cores with two threads each share 12 MB; each of two slow cores has its own smaller
+// cache.
 TEST(LoadTopology, ReadsAHybridLaptopFromXml) {
   const auto topology = LoadTopology({"", "", HLAUNCH_TOPOLOGIES "/hybrid_laptop.xml"});
   ASSERT_TRUE(topology.ok()) << topology.status();

@@ -51,7 +51,7 @@ DeviceRequest Asked(int workers, const std::string& word, const std::string& ids
   return request;
 }
 
-// What worker `rank` has in its environment of the names that were set, or was left with.
+// The environment of worker `rank`, reduced to the names that the plan sets or that it inherits.
 EnvMap WorkerSees(const DevicePlan& plan, size_t rank, const Env& inherited) {
   EnvMap env = ToEnvMap(inherited);
   for (const EnvChange& change : plan.workers[rank].env) {
@@ -62,7 +62,7 @@ EnvMap WorkerSees(const DevicePlan& plan, size_t rank, const Env& inherited) {
   return env;
 }
 
-// One line for each worker: "A=1 B=2", by name.
+// One line for each worker, such as "A=1 B=2", sorted by name.
 Env Seen(const DeviceRequest& request, const std::vector<Device>& devices,
          const Env& inherited = {}) {
   const auto plan = AssignDevices(request, devices, ToEnvMap(inherited));
@@ -177,7 +177,7 @@ TEST(Gaudi, KeepsToWhatTheContainerWasGiven) {
   EXPECT_THAT(Seen(Request(2), kEightCards, {"HABANA_VISIBLE_DEVICES=4,5"}),
               ElementsAre(HasSubstr("HLS_MODULE_ID=4"), HasSubstr("HLS_MODULE_ID=5")));
   EXPECT_THAT(Seen(Request(8), kEightCards, {"HABANA_VISIBLE_DEVICES=all"}), SizeIs(8));
-  // The device nodes are limited already, and the numbers are the host's.
+  // The device nodes are already limited, and the numbers are the host's.
   EXPECT_THAT(Seen(Request(1), Some(DeviceKind::kHpu, {6}), {"HABANA_VISIBLE_DEVICES=3"})[0],
               HasSubstr("HLS_MODULE_ID=6"));
 }
@@ -198,8 +198,8 @@ TEST(Gaudi, HasNoListThatTheBridgeWouldRefuse) {
   EXPECT_EQ(seen[12], "HLS_MODULE_ID=12");
 }
 
-// The import hook and set_device of Gaudi's bridge 1.19, by its rules: what it would do with the
-// environment of a worker, on a node with so many cards. Empty: all is well.
+// Applies the rules of the import hook and of set_device in Gaudi's bridge 1.19 to the environment
+// of a worker on a node with `cards` cards. Returns its objection; empty if there is none.
 std::string BridgeObjects(EnvMap env, int local_rank, int world_size, size_t cards, int expected) {
   std::vector<std::string> list;
   if (env.contains("HABANA_VISIBLE_MODULES")) {
@@ -215,7 +215,7 @@ std::string BridgeObjects(EnvMap env, int local_rank, int world_size, size_t car
   if (!env.contains("HLS_MODULE_ID")) return "any card";
   int id = -1;
   if (!absl::SimpleAtoi(env["HLS_MODULE_ID"], &id) || id != expected) return "wrong card";
-  // set_device(LOCAL_RANK): the id must be one of the list's, or below the number of cards.
+  // set_device(LOCAL_RANK): the id must be in the list, or below the number of cards.
   if (had_list) {
     const std::string text = absl::StrCat(id);
     if (std::find(list.begin(), list.end(), text) == list.end()) return "not in the list";
@@ -280,8 +280,8 @@ TEST(Cuda, IsolatesOnlyWhereAsked) {
                           "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=GPU-3"));
 }
 
-// Which GPU three readers would compute on, by the list of a worker: accelerate takes LOCAL_RANK
-// modulo the GPUs it sees, DeepSpeed's set_device and JAX's local_device_ids take LOCAL_RANK
+// The GPU on which `reader` would compute, given a worker's list. accelerate takes LOCAL_RANK
+// modulo the GPUs it sees; DeepSpeed's set_device and JAX's local_device_ids take LOCAL_RANK
 // itself.
 std::string GpuOf(const std::string& reader, const EnvMap& env, int local_rank) {
   const auto list = env.find("CUDA_VISIBLE_DEVICES");
@@ -298,7 +298,7 @@ TEST(Cuda, SatisfiesTheRulesOfAccelerateDeepSpeedAndJax) {
     const char* inherited;
     bool isolate;
     bool virtual_rank;
-    std::vector<std::string> gpus;  // Of local ranks 0, 1, 2.
+    std::vector<std::string> gpus;  // The GPUs of local ranks 0, 1, 2.
   };
   const Row rows[] = {
       {"", "", false, false, {"0", "1", "2"}},
@@ -324,7 +324,7 @@ TEST(Cuda, SatisfiesTheRulesOfAccelerateDeepSpeedAndJax) {
       const int local_rank = row.virtual_rank ? 0 : static_cast<int>(i);
       EXPECT_EQ(absl::StrCat(plan->workers[i].device->id), row.gpus[i]);
       EXPECT_EQ(GpuOf("accelerate", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
-      if (row.isolate) continue;  // One GPU and LOCAL_RANK 1: only accelerate bears that.
+      if (row.isolate) continue;  // With one GPU and LOCAL_RANK 1, only accelerate works.
       EXPECT_EQ(GpuOf("deepspeed", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
       EXPECT_EQ(GpuOf("jax", env, local_rank), row.gpus[i]) << row.ids << row.inherited;
     }
@@ -375,7 +375,7 @@ TEST(Cuda, ShowsEachWorkerOneInstanceOfASplitGpu) {
 
 TEST(Cuda, AnotherProcessOnAGpuIsNoObstacle) {
   std::vector<Device> gpus = kEightGpus;
-  Hold(gpus[0]);  // nvidia-persistenced has all of them open.
+  Hold(gpus[0]);  // nvidia-persistenced keeps all of them open.
   EXPECT_TRUE(Refusal(Asked(8, "gpu"), gpus).ok());
   gpus[1].fault = "no permission to open /dev/d1";
   EXPECT_EQ(Refusal(Asked(8, "gpu"), gpus).code(), absl::StatusCode::kResourceExhausted);
@@ -392,7 +392,7 @@ TEST(Rocm, NamesDevicesInOneLayerOnly) {
               ElementsAre("ROCR_VISIBLE_DEVICES=3", "ROCR_VISIBLE_DEVICES=1"));
   EXPECT_THAT(Seen(isolate, gpus, {"CUDA_VISIBLE_DEVICES=3,1"}),
               ElementsAre("HIP_VISIBLE_DEVICES=3", "HIP_VISIBLE_DEVICES=1"));
-  // HIP counts within what ROCR left.
+  // HIP's numbers count the devices that ROCR left.
   EXPECT_THAT(
       Seen(Request(2), gpus, {"ROCR_VISIBLE_DEVICES=GPU-3a,2,1", "HIP_VISIBLE_DEVICES=2,0"}),
       ElementsAre("HIP_VISIBLE_DEVICES=1,3", "HIP_VISIBLE_DEVICES=1,3"));

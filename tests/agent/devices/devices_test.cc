@@ -29,7 +29,7 @@ std::vector<Device> Find(const Machine& machine) {
   return FindDevices(DeviceFiles(machine.root()));
 }
 
-// "hpu 3 (accel0)": the kind, the id and the last name of the device node.
+// Each device as "hpu 3 (accel0)": its kind, its id and the last part of its device node.
 std::vector<std::string> Names(const std::vector<Device>& devices) {
   std::vector<std::string> names;
   for (const Device& device : devices) {
@@ -190,7 +190,7 @@ TEST(FindNvidia, FindsTheInstancesOfASplitGpu) {
   Machine machine;
   machine.AddNvidia(10, "0001:1b:00.0", "NVIDIA H100", 0);
   for (int gi : {13, 7, 9}) machine.AddMig(10, gi, 0);
-  machine.AddMig(1, 1, 0);  // Another GPU's.
+  machine.AddMig(1, 1, 0);  // It belongs to another GPU.
   const std::vector<Device> gpus = Find(machine);
   ASSERT_EQ(gpus.size(), 1u);
   EXPECT_THAT(gpus[0].mig, ElementsAre("7/0", "9/0", "13/0"));
@@ -329,7 +329,7 @@ TEST(DeviceFiles, NoLinkLeadsOutOfTheRoot) {
   EXPECT_EQ(files.Link("/loop"), "loop");
 }
 
-// The kernel gives up on a path with ".." while anything on the machine is renamed.
+// The kernel gives up on a path with ".." while a file on the machine is renamed.
 TEST(DeviceFiles, ReadsThroughLinksWhileOthersRenameFiles) {
   Machine machine;
   machine.Put("/sys/bus/pci/card/module_id", "7");
@@ -357,7 +357,7 @@ TEST(DeviceFiles, ReadsRegularFilesOnlyAndNotAllOfThem) {
   ASSERT_EQ(::mkfifo((machine.root() + "/pipe").c_str(), 0600), 0);
   const DeviceFiles files(machine.root());
   EXPECT_EQ(files.Read("/huge").size(), 64u << 10);
-  EXPECT_EQ(files.Read("/pipe"), "");  // To open it would wait for a writer.
+  EXPECT_EQ(files.Read("/pipe"), "");  // An open() would wait for a writer.
   EXPECT_EQ(files.Read("/"), "");
   EXPECT_EQ(files.Read("/absent"), "");
   EXPECT_THAT(DeviceFiles("/nowhere").List("/sys"), IsEmpty());
@@ -383,8 +383,9 @@ TEST(NumberAfter, TakesNothingButThePrefixAndDigits) {
   }
 }
 
-// Any file of any vendor may be absent, garbage, huge, a folder, a pipe or a link to itself: what
-// is found then is less, and nothing ends or hangs. The seed is fixed, so a failure comes again.
+// Any file of any vendor may be absent, garbage, huge, a folder, a pipe or a link to itself. Then
+// fewer devices are found, but nothing ends or hangs. The seed is fixed, so a failure is
+// repeatable.
 TEST(FindDevices, SurvivesBrokenTrees) {
   std::mt19937 random(20240611);
   const auto below = [&random](size_t n) { return random() % n; };
@@ -428,7 +429,7 @@ TEST(FindDevices, SurvivesBrokenTrees) {
         case 0:
           break;
         case 1:
-          machine.Link(path, path.substr(place.size() + 1));  // To itself.
+          machine.Link(path, path.substr(place.size() + 1));  // A link to itself.
           break;
         case 2:
           ::mkfifo((machine.root() + path).c_str(), 0600);
@@ -457,7 +458,7 @@ TEST(FindDevices, FindsNothingWhereThereIsNothing) {
   EXPECT_THAT(Find(machine), IsEmpty());
 }
 
-// The files of the machine that runs this test, whatever it has: no device is opened by it.
+// Reads the files of this machine, whatever it has. It opens no device.
 TEST(FindDevices, ReadsThisMachine) {
   for (const Device& device : FindDevices(DeviceFiles())) {
     EXPECT_TRUE(device.id >= 0 || !device.fault.empty());

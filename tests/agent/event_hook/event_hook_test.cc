@@ -62,7 +62,7 @@ TEST_F(EventHookTest, NeverWaitsForAReceiverThatHangs) {
   auto hook = EventHook::Begin(Shell("while ! [ -e go ]; do sleep 0.05; done; cat >> told"));
   ASSERT_TRUE(hook.ok()) << hook.status();
   const std::string event = absl::StrCat("{\"event\":\"", std::string(1000, 'x'), "\"}\n");
-  for (int i = 0; i < 5000; ++i) hook->Send(event);  // A blocking one would be here for ever.
+  for (int i = 0; i < 5000; ++i) hook->Send(event);  // A blocking call would never return.
   EXPECT_FALSE(hook->AwaitGiven(In(Duration::zero())));
   std::ofstream(folder_ + "/go").close();
   hook->Finish();
@@ -95,7 +95,7 @@ TEST_F(EventHookTest, IsHandedOnOverExec) {
   EXPECT_FALSE(EventHook::FromEnv().any());
   auto hook = EventHook::Begin(Shell("cat >> told"));
   ASSERT_TRUE(hook.ok()) << hook.status();
-  // What exec does: the descriptor is there, and nobody else has it.
+  // Does what exec does: the descriptor stays open, but no object owns it.
   static EventHook* const before = new EventHook(*std::move(hook));
   std::string variable = before->ForExec();
   ASSERT_EQ(::putenv(variable.data()), 0);

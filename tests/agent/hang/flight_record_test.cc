@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// As torch 2.13 writes them with gloo, without what is not read.
+// An entry as torch 2.13 writes it with gloo, without fields that are not read.
 std::string Entry(absl::string_view group, int sequence, bool retired, bool p2p = false) {
   return absl::StrCat(R"({"collective_seq_id":)", sequence,
                       R"(,"input_dtypes":["Float"],"input_sizes":[[4,2]],"is_p2p":)",
@@ -82,7 +82,7 @@ TEST(ParseFlightRecord, IsUnsetForAnythingElse) {
   for (const char* text : {"", "{", "[]", "{}", "null", R"({"entries":[]})"}) {
     EXPECT_FALSE(ParseFlightRecord(text)) << text;
   }
-  EXPECT_FALSE(ParseFlightRecord(std::string(1 << 20, '[')));  // No stack is used up.
+  EXPECT_FALSE(ParseFlightRecord(std::string(1 << 20, '[')));  // The stack does not overflow.
 }
 
 TEST(FlightProgress, ChangesWithEachCollective) {

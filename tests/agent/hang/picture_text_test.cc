@@ -83,7 +83,7 @@ TEST(UserPlace, IsTheInnermostFrameOfTheUsersOwn) {
                        "",
                        ""}),
             "step (train.py:12)");
-  // The interpreter's own C, and what it calls, tell a person less.
+  // The interpreter's own C code, and what it calls, helps a person less.
   EXPECT_EQ(UserPlace({{"sre_ucs1_match (libpython3.11.so.1.0)",
                         "search (/usr/lib/python3.11/re.py:9)", "regex (/home/me/t.py:79)"},
                        "",

@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// A server's socket, from which nobody accepts.
+// A server's socket; connections wait until Answer accepts them.
 class Server {
  public:
   explicit Server(int backlog)
@@ -35,7 +35,7 @@ class Server {
 
   const std::string& path() const { return path_; }
 
-  // Takes the question that waits and answers it.
+  // Accepts the waiting question and answers it.
   void Answer(const std::string& answer) {
     const UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
     char question[1024];
@@ -55,7 +55,7 @@ TEST(TapRequest, GivesTheBodyOfTheAnswer) {
   Server server(1);
   absl::StatusOr<std::string> got = absl::UnknownError("");
   const TapRequest request(loop, server.path(), "ping", [&](auto answer) { got = answer; });
-  loop.run_one();  // The question is written.
+  loop.run_one();  // The request writes its question.
   server.Answer("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npong");
   while (!got.ok() && loop.run_one() > 0) {
   }
@@ -67,7 +67,7 @@ TEST(TapRequest, NeverWaitsForAServerThatLetsNobodyIn) {
   const Server server(0);
   std::vector<std::unique_ptr<TapRequest>> requests;
   std::optional<absl::Status> refused;
-  for (int i = 0; i < 4; ++i) {  // The constructor would hang where the kernel waits.
+  for (int i = 0; i < 4; ++i) {  // A constructor that waits would hang here.
     requests.push_back(std::make_unique<TapRequest>(loop, server.path(), "ping", [&](auto answer) {
       if (!refused) refused = answer.status();
     }));
@@ -82,7 +82,7 @@ TEST(TapRequest, TellsThatThereIsNoServer) {
   absl::Status status;
   const TapRequest request(loop, "/no such directory/0.1", "ping",
                            [&](auto answer) { status = answer.status(); });
-  EXPECT_TRUE(status.ok());  // Never from within the constructor.
+  EXPECT_TRUE(status.ok());  // Never called from within the constructor.
   loop.run();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }

@@ -18,7 +18,7 @@ CheckResult Of(const char* name, CheckState state, std::optional<double> value =
   return {name, value, "", state, reason, "mend it"};
 }
 
-// What is told in each of some turns in which one check gives these states: o, u, w or f.
+// What is told in each turn if one check gives these states: o, u, w or f.
 std::string Told(const std::string& states) {
   HealthChanges changes;
   std::string told;
@@ -39,17 +39,17 @@ std::string Told(const std::string& states) {
 TEST(HealthChanges, SayOnceWhatIsWorseInTwoTurnsAndWhenItIsGoodInThree) {
   EXPECT_EQ(Told("oooo"), "....");
   EXPECT_EQ(Told("owww"), "..w.");
-  EXPECT_EQ(Told("owow"), "....");  // It comes and goes.
-  EXPECT_EQ(Told("of"), ".f");      // There is no doubt.
+  EXPECT_EQ(Told("owow"), "....");  // The trouble comes and goes.
+  EXPECT_EQ(Told("of"), ".f");      // A failure is told at once.
   EXPECT_EQ(Told("offffo"), ".f....");
   EXPECT_EQ(Told("owwoowooo"), "..w.....o");
   EXPECT_EQ(Told("owwoooww"), "..w..o.w");
 }
 
 TEST(HealthChanges, MeasureByTheFirstResult) {
-  EXPECT_EQ(Told("wwwww"), ".....");  // That was told before the workers started.
+  EXPECT_EQ(Told("wwwww"), ".....");  // This was told before the workers started.
   EXPECT_EQ(Told("wf"), ".f");
-  EXPECT_EQ(Told("wfwww"), ".f..o");  // As bad as at first.
+  EXPECT_EQ(Told("wfwww"), ".f..o");  // It is as bad as at first.
   EXPECT_EQ(Told("uww"), "...");
 }
 
@@ -103,7 +103,7 @@ TEST(HealthChanges, TakeLessOfWhatIsConstantForWorse) {
   EXPECT_EQ(said[0].reason, "200 where there were 400");
   EXPECT_EQ(said[0].state, CheckState::kWarn);
   EXPECT_THAT(changes.Take({Of("memory", CheckState::kOk, 1)}), IsEmpty());
-  EXPECT_THAT(changes.Take({Of("memory", CheckState::kOk, 0.5)}), IsEmpty());  // It varies.
+  EXPECT_THAT(changes.Take({Of("memory", CheckState::kOk, 0.5)}), IsEmpty());  // It only varies.
   EXPECT_THAT(changes.Take({Of("memory", CheckState::kOk, 0.5)}), IsEmpty());
 }
 

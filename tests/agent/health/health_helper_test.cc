@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The helper with real processes: one that tells all, some that do not.
+// Tests the helper with real processes: one that reports everything, and some that do not.
 
 #include "agent/health/health_helper.h"
 
@@ -95,7 +95,7 @@ TEST(HealthHelper, CallsAllUnknownWhereItCannotStart) {
   std::vector<CheckResult> results;
   const HealthHelper helper(loop, {"/no/such/program"}, {{"a", seconds(20)}},
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
-  EXPECT_TRUE(results.empty());  // Not before the loop turns.
+  EXPECT_TRUE(results.empty());  // Nothing comes before the loop runs.
   loop.run();
   ASSERT_EQ(results.size(), 1u);
   EXPECT_EQ(results[0].state, CheckState::kUnknown);
@@ -135,7 +135,7 @@ TEST(RepeatedChecks, WarnOfWhatHasNotEndedAndTellItsResultInALaterTurn) {
   }
 }
 
-// What a watch tells until its process has ended.
+// The results that a watch tells until its process has ended.
 std::vector<CheckResult> Watch(const std::string& script, bool finished = false) {
   asio::io_context loop(1);
   std::vector<CheckResult> told;
@@ -172,7 +172,7 @@ TEST(CheckLogDirectory, LeavesNothingBehind) {
   EXPECT_NE(result.state, CheckState::kFail) << result.reason;
   EXPECT_THAT(result.reason, HasSubstr("MB/s"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.root()));
-  // One that will be made is looked at from above.
+  // For a directory that does not exist yet, the check looks at its parent.
   const CheckResult inside = CheckLogDirectory(folder.root() + "/a/b", 0);
   EXPECT_NE(inside.state, CheckState::kFail) << inside.reason;
   EXPECT_TRUE(std::filesystem::is_empty(folder.root()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// With a file as this process's stdin.
+// Tests with a file as this process's stdin.
 
 #include "agent/input/stdin_copies.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 class StdinCopiesTest : public ::testing::Test {
  protected:
-  // stdin becomes more than a pipe has room for.
+  // Makes stdin larger than the room in a pipe.
   StdinCopiesTest() : own_(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)) {
     const UniqueFd file(::memfd_create("stdin", MFD_CLOEXEC));
     HLAUNCH_CHECK(file.valid() && ::ftruncate(file.get(), 1 << 20) == 0);
@@ -37,7 +37,7 @@ class StdinCopiesTest : public ::testing::Test {
     if (own_.valid()) ::dup2(own_.get(), STDIN_FILENO);
   }
 
-  // Reads what is in the pipe. Returns true if its end comes then, false if more may come.
+  // Reads what is in the pipe. Returns true if its end follows, false if more may come.
   bool ReadsToTheEnd() const {
     std::string bytes(kStdinChunk, '\0');
     ssize_t n = 1;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Against a real master store, a port that nobody serves, and one that nobody answers on.
+// Tests the check against a real master store, a port without a server, and a port where no server
+// answers.
 
 #include "agent/master/master_check.h"
 
@@ -19,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// What the check says of a port of loopback.
+// The result of the check for a port of loopback.
 std::string Check(uint16_t port, Duration limit,
                   MasterCheck::Expect expect = MasterCheck::Expect::kStore) {
   asio::io_context loop(1);
@@ -41,7 +42,7 @@ TEST(MasterCheck, IsContentWithAStoreThatAnswersAndChangesNothingInIt) {
 }
 
 TEST(MasterCheck, SaysThatNobodyListens) {
-  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
+  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Nothing listens there now.
   EXPECT_THAT(Check(port, seconds(1)),
               testing::AllOf(HasSubstr(absl::StrCat("127.0.0.1:", port, " within 1 s")),
                              HasSubstr("Connection refused")));

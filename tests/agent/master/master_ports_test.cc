@@ -20,8 +20,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Gives this test a loopback of its own, where no other process takes the ports that it counts on.
-// Where it may not (not root), it stays on the shared one.
+// Gives this test its own loopback, where no other process takes the ports that it expects. Without
+// root it stays on the shared one.
 void EnterOwnNetwork() {
   if (::unshare(CLONE_NEWNET) != 0) return;
   const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -41,7 +41,7 @@ std::vector<int> Distances(const MasterPorts& ports) {
 
 TEST(OpenMasterPorts, TakesAPortWhoseNeighboursAreFree) {
   EnterOwnNetwork();
-  std::vector<MasterPorts> nodes;  // Of one host: none may have what another holds.
+  std::vector<MasterPorts> nodes;  // Nodes of one host must not share ports.
   for (int i = 0; i < 20; ++i) {
     auto ports = OpenMasterPorts({"127.0.0.1"});
     ASSERT_TRUE(ports.ok()) << ports.status();
@@ -86,7 +86,7 @@ TEST(OpenMasterPorts, ReservesThePortThatRank0WillServe) {
   const auto ports = OpenMasterPorts(wish);
   ASSERT_TRUE(ports.ok()) << ports.status();
   EXPECT_TRUE(absl::IsAlreadyExists(Reserve(ports->store.port).status()));
-  EXPECT_TRUE(Listen("", ports->store.port).ok());  // As torch's TCPStore.
+  EXPECT_TRUE(Listen("", ports->store.port).ok());  // Binds like torch's TCPStore.
 }
 
 TEST(OpenMasterPorts, LeavesAPortThatAnotherListenerServes) {

@@ -26,7 +26,7 @@ constexpr char kWelcome[] = "cmd=response_to_init pmi_version=1 pmi_subversion=1
 
 PmiPlace OneNode(int nproc) { return {"hl-1-r1", 0, nproc, nproc, 0, 1, true}; }
 
-// What `node` answers to `line` of local rank 0, without the end of the line.
+// The answer of `node` to `line` from local rank 0, without the end of the line.
 std::string Answer(PmiNode& node, const std::string& line) {
   const PmiStep step = node.Take(0, absl::StrCat(line, "\n"));
   if (step.answers.size() != 1 || step.answers[0].first != 0) return "not one answer";
@@ -50,7 +50,7 @@ struct Exchange {
   std::string answer;
 };
 
-// The dialogue of MPICH 4.0.2 and 5.0.2, word by word, and what else their clients can say.
+// The dialogue of MPICH 4.0.2 and 5.0.2, word by word, and other messages of their clients.
 const Exchange kDialogue[] = {
     {"cmd=init pmi_version=1 pmi_subversion=1",
      "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"},
@@ -267,10 +267,10 @@ TEST(PmiNode, WhoDoesNotWaitForAnswersIsClosed) {
   EXPECT_THAT(node.Take(0, many).closed, ElementsAre(0));
 }
 
-// Two nodes, of two ranks and one, as their agents join them.
+// Two nodes, one with two ranks and one with one, as their agents connect them.
 class TwoNodes : public testing::Test {
  protected:
-  // Gives both what they have said.
+  // Gives both nodes the messages of both.
   std::vector<PmiStep> Meet(const PmiStep& a, const PmiStep& b) {
     const std::string text =
         absl::StrCat(EncodeMessage(a.messages.at(0)), EncodeMessage(b.messages.at(0)));
@@ -319,7 +319,7 @@ TEST_F(TwoNodes, ExitBeforeInitIsToldOnTheOther) {
 
 TEST_F(TwoNodes, ANodeThatIsDoneWithWhatMayBeMpiSaysThatNoneCame) {
   PmiNode perhaps({"hl-2-r1", 2, 2, 4, 1, 2, false});
-  EXPECT_THAT(perhaps.Exited(0).messages, IsEmpty());  // The other one may still come.
+  EXPECT_THAT(perhaps.Exited(0).messages, IsEmpty());  // The other rank may still call MPI_Init.
   const PmiStep done = perhaps.Exited(1);
   ASSERT_THAT(done.messages, SizeIs(1));
   EXPECT_EQ(done.messages[0].absent, "rank 3 exited with code 0 before MPI_Init");

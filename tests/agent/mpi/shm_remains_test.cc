@@ -26,7 +26,7 @@ TEST(RemoveMpiRemains, TakesWhatNobodyUses) {
   }
   {
     const std::ifstream in_use(folder + "/Intel_MPI_x");
-    EXPECT_EQ(RemoveMpiRemains(began + 60'000, folder), 0);  // They were there before.
+    EXPECT_EQ(RemoveMpiRemains(began + 60'000, folder), 0);  // The files are older.
     EXPECT_EQ(RemoveMpiRemains(began, folder), 2);
   }
   std::set<std::string> left;

@@ -22,7 +22,7 @@ namespace {
 
 using asio::ip::tcp;
 
-// A server on a loop of its own, and plain blocking clients.
+// A server on its own loop, and plain blocking clients.
 class MetricsServerTest : public testing::Test {
  protected:
   MetricsServerTest() {
@@ -53,7 +53,7 @@ class MetricsServerTest : public testing::Test {
   }
 
   std::string not_ready_;  // Set before a request, read by the loop's thread after it.
-  std::string unhealthy_;  // As not_ready_.
+  std::string unhealthy_;  // Used like not_ready_.
   asio::io_context loop_;
   asio::io_context clients_;
   std::unique_ptr<MetricsServer> server_;
@@ -97,7 +97,7 @@ TEST_F(MetricsServerTest, SlowClientsKeepNoProbeWaiting) {
     tcp::socket probe = Connect();
     EXPECT_EQ(Exchange(probe, "GET /healthz HTTP/1.1\r\n\r\n").substr(0, 12), "HTTP/1.1 200") << i;
   }
-  // The first were dropped for it, long before their time was up.
+  // The first connections were dropped for this one, long before their time was up.
   std::string response;
   asio::error_code error;
   asio::read(slow.front(), asio::dynamic_buffer(response), error);

@@ -30,7 +30,7 @@ class AgentDirectoryTest : public ::testing::Test {
 
   static void Write(const std::string& path) { std::ofstream(path) << "precious"; }
 
-  // As an agent leaves it that is killed with its keeper.
+  // A directory left by an agent that was killed with its keeper.
   std::string LeftBehind() const {
     if (const pid_t child = ::fork(); child != 0) {
       ::waitpid(child, nullptr, 0);
@@ -43,7 +43,7 @@ class AgentDirectoryTest : public ::testing::Test {
     ::_exit(0);
   }
 
-  // What looks like it in all but what a test takes away.
+  // A directory that looks like an agent's, except for what a test takes away.
   std::string Imitation(const std::string& name = "hlaunch-agent.abcdef") const {
     const std::string path = absl::StrCat(root_, "/", name);
     fs::create_directory(path);
@@ -81,7 +81,7 @@ TEST_F(AgentDirectoryTest, LeavesALivingAgentsAlone) {
   EXPECT_TRUE(fs::exists(second->path()));
 }
 
-TEST_F(AgentDirectoryTest, RemovesAnImitation) {  // Else the next test shows nothing.
+TEST_F(AgentDirectoryTest, RemovesAnImitation) {  // Otherwise the next test proves nothing.
   const std::string path = Imitation();
   RemoveAbandonedDirectories(root_);
   EXPECT_FALSE(fs::exists(path));

@@ -24,7 +24,7 @@ TEST(DecideConsoleStyle, RespectsNoColorAndDumbTerminals) {
   EXPECT_FALSE(DecideConsoleStyle(true, nullptr, nullptr).terminal);
 }
 
-// The expectations are what Python's Template(…).safe_substitute gives.
+// The expected texts are those of Python's Template(…).safe_substitute.
 TEST(LinePrefix, SubstitutesAsPythonsTemplate) {
   const auto prefix = [](absl::string_view pattern) {
     return LinePrefix(pattern, {"trainer", "node7", 3, 11});

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 
 const Instant kStart = Instant() + std::chrono::seconds(1000);
 
-// What is shown: each block after its ranks.
+// The shown blocks, each after its ranks.
 std::vector<std::string> Shown(LineFolder& folder) {
   std::vector<std::string> shown;
   for (const LineFolder::Block& block : folder.Take()) {

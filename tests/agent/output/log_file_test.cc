@@ -26,7 +26,7 @@ std::string Content(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(in), {});
 }
 
-// A directory of its own for each test.
+// Each test has its own directory.
 class LogTest : public ::testing::Test {
  protected:
   LogTest() {
@@ -115,7 +115,8 @@ TEST_F(LogFileTest, GoesOnOnceItCanBeMovedAsideAgain) {
   EXPECT_EQ(Read("a.log"), "[hlaunch: 5 bytes are missing here: Is a directory]\nagain\n");
 }
 
-// RLIMIT_FSIZE stands for a full disk: write takes what fits, then nothing, then all again.
+// RLIMIT_FSIZE stands for a full disk: write accepts what fits, then nothing, then everything
+// again.
 TEST_F(LogFileTest, GoesOnWhereADiskWasFull) {
   LogFile file = Make("a.log");
   ::signal(SIGXFSZ, SIG_IGN);

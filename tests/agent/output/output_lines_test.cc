@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// What a cutter prints of `parts` that come one by one, the end included.
+// What a cutter prints if `parts` come one by one, including the end.
 std::string Cut(const std::vector<absl::string_view>& parts, const std::string& prefix = "[3] ") {
   LineCutter cutter(prefix);
   std::string out;
@@ -92,7 +92,7 @@ TEST(LineCutter, CutsEndlessLinesInPieces) {
   const std::string line(2 * kMaxLineBytes + 5, 'x');
   const std::string piece = absl::StrCat("[3] ", std::string(kMaxLineBytes, 'x'), "\n");
   EXPECT_EQ(Cut({line, "\n"}), absl::StrCat(piece, piece, "[3] xxxxx\n"));
-  // A line that just fits stays one, however it comes.
+  // A line that just fits stays whole, however it comes.
   const std::string fits(kMaxLineBytes, 'x');
   EXPECT_EQ(Cut({fits, "\n"}), piece);
   EXPECT_EQ(Cut({absl::StrCat(fits, "\n")}), piece);
@@ -102,7 +102,7 @@ TEST(LineCutter, CutsEndlessLinesInPieces) {
   EXPECT_EQ(bytewise + cutter.Finish(), absl::StrCat(piece, piece, "[3] xxxxx\n"));
 }
 
-// The lines that a terminal shows of `text`, which holds no escapes but "erase the line".
+// The lines that a terminal shows for `text`, which holds no escapes but "erase the line".
 std::vector<std::string> Shown(const std::string& text) {
   std::vector<std::string> lines(1);
   size_t column = 0;

@@ -48,7 +48,7 @@ class OutputRelayTest : public ::testing::Test {
     return output;
   }
 
-  // A relay that folds, and workers of the ranks 0 … n - 1.
+  // Makes a relay that folds, and workers of the ranks 0 … n - 1.
   std::vector<WorkerOutput> OpenFolded(int n) {
     relay_ = OutputRelay::Make(loop_, sink_.get(), sink_.get(), Folding::kAlways).value();
     std::vector<WorkerOutput> outputs;
@@ -64,7 +64,7 @@ class OutputRelayTest : public ::testing::Test {
     ASSERT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
 
-  // What has come to the sink once the relay has done all it can.
+  // Returns what has come to the sink once the relay has done all it can.
   std::string Printed() {
     std::string text;
     do {
@@ -82,7 +82,7 @@ class OutputRelayTest : public ::testing::Test {
     return text;
   }
 
-  // Reads the sink on a thread, while the relay works, until `enough` has come.
+  // Reads the sink on a thread while the relay works, until `enough` is true.
   std::string Collect(const std::function<bool(const std::string&)>& enough) {
     std::string text;
     bool done = false;
@@ -101,12 +101,12 @@ class OutputRelayTest : public ::testing::Test {
     return text;
   }
 
-  // Writes to `fd` until neither it nor the relay takes more, at most `most` bytes.
+  // Writes at most `most` bytes to `fd`, until neither it nor the relay takes more.
   size_t WriteAll(const UniqueFd& fd, size_t most) {
     const std::string block(4096, 'x');
     size_t written = 0;
-    // The kernel wakes a pipe's reader for a refused write too, so a turn of the loop alone
-    // shows nothing; a relay that reads makes room within one.
+    // The kernel wakes a pipe's reader even for a refused write, so one turn of the loop proves
+    // nothing. A relay that reads makes room within one turn.
     for (int refused = 0; written < most && refused < 10;) {
       const ssize_t n = ::write(fd.get(), block.data(), block.size());
       if (n > 0) {
@@ -190,7 +190,7 @@ TEST_F(OutputRelayTest, StopsReadingWhileTheSinkBlocks) {
   WorkerOutput zero = Open(0, "");
   const size_t taken = WriteAll(zero.out, kMuch);
   EXPECT_LT(taken, size_t{4} << 20);
-  // It goes on where it stopped, and nothing is lost.
+  // The relay goes on where it stopped, and nothing is lost.
   EXPECT_EQ(Collect([&](const std::string& text) { return text.size() >= taken; }),
             std::string(taken, 'x'));
   Write(zero.out, "again\n");
@@ -217,7 +217,7 @@ TEST_F(OutputRelayTest, GoesWhileTheSinkBlocks) {
   ASSERT_TRUE(Readable(source_.get())) << "it is writing";
   EXPECT_FALSE(relay_->Flush(MonotonicClock().Now()));
   relay_.reset();
-  // The thread that is left behind still writes to it.
+  // The abandoned thread still writes to them.
   sink_.Release();
   source_.Release();
 }
@@ -240,7 +240,7 @@ TEST_F(OutputRelayTest, DoesNotWaitForAGrandchildThatHoldsThePipe) {
   EXPECT_EQ(worker.Reap().exit_code, 1);
 }
 
-// 16 writers, the sink read meanwhile: every line comes whole, and each worker's in order.
+// 16 writers while the sink is read: every line comes whole, and the lines of each worker in order.
 TEST_F(OutputRelayTest, KeepsOrderUnderLoad) {
   constexpr int kWorkers = 16;
   constexpr int kLines = 2000;

@@ -10,7 +10,7 @@
 namespace hlaunch {
 namespace {
 
-// A text under `key`; no text is a number, which is not taken.
+// A text under `key`. If `text` is null, a number, which is refused.
 pmix_info_t Info(const char* key, const char* text) {
   pmix_info_t info{};
   std::strncpy(info.key, key, sizeof info.key - 1);

@@ -64,7 +64,7 @@ TEST(KillAndReapDescendants, EndsOrphansInAnySession) {
 
 TEST(KillAndReapDescendants, EndsATreeThatKeepsForking) {
   BecomeSubreaper();
-  // Each process leaves a child in a new session and goes.
+  // Each process leaves a child in a new session and exits.
   Child child(
       Shell("f() { setsid sh -c \"$1\" \"$1\" & }; echo up; "
             "export G='setsid sh -c \"$G\" & exit'; setsid sh -c \"$G\" & exit 0"));
@@ -90,7 +90,7 @@ TEST(KillAndReapDescendants, SparesWhatItIsTold) {
   KillAll();
 }
 
-// A frozen group does not die of SIGKILL, like a process whose disk does not answer.
+// A frozen group does not die by SIGKILL, like a process whose disk does not answer.
 TEST(KillAndReapDescendants, ReportsWhatCannotBeKilled) {
   BecomeSubreaper();
   const std::string group = absl::StrCat("/sys/fs/cgroup/freezer/hlaunch-test-", ::getpid());
@@ -131,7 +131,7 @@ TEST(ReapOrphans, LeavesOwnedChildrenToTheirProcess) {
   child.process().Signal(SIGKILL);
   child.Wait();
   ASSERT_TRUE(Gone(orphan));
-  const int before = ReapOrphans({owned.process().pid()});  // It stops at the owned one.
+  const int before = ReapOrphans({owned.process().pid()});  // It stops at the owned process.
   EXPECT_EQ(owned.Wait().exit_code, 7);
   EXPECT_EQ(before + ReapOrphans({}), 1);
   EXPECT_FALSE(HasChildren());

@@ -29,7 +29,7 @@ TEST(LineProcess, OneThatIsDroppedLeavesNoZombie) {
   const pid_t pid = process->pid();
   ASSERT_GT(pid, 0);
   process.reset();
-  loop.run();  // Until there is nothing left to wait for.
+  loop.run();  // Runs until there is nothing left to wait for.
   EXPECT_EQ(::waitpid(pid, nullptr, WNOHANG), -1);
   EXPECT_EQ(errno, ECHILD);
 }
@@ -48,7 +48,7 @@ TEST(LineProcess, TellsItsEndAtOnceWhereThatIsAsked) {
   EXPECT_EQ(told, (std::vector<std::string>{"one", "two", "it ended with exit code 3"}));
 }
 
-// The reader of a pipe that the process holds is woken while the process still closes its files.
+// A reader of a pipe that the process holds wakes up while the process still closes its files.
 TEST(LineProcess, TellsTheEndOfOneThatWasKilledToWhoeverLostAConnectionToIt) {
   for (int round = 0; round < 30; ++round) {
     int ends[2];
@@ -66,7 +66,7 @@ TEST(LineProcess, TellsTheEndOfOneThatWasKilledToWhoeverLostAConnectionToIt) {
     ASSERT_EQ(::read(read_end.get(), &byte, 1), 1);
     write_end.Close();
     ASSERT_EQ(::kill(process.pid(), SIGKILL), 0);
-    ASSERT_EQ(::read(read_end.get(), &byte, 1), 0);  // The process is lost to this reader.
+    ASSERT_EQ(::read(read_end.get(), &byte, 1), 0);  // This reader sees the end of the process.
     process.TellNow();
     EXPECT_EQ(told, std::vector<std::string>{"it ended with killed by SIGKILL"}) << round;
   }

@@ -145,7 +145,7 @@ TEST(Spawn, LeavesNoChildBehindOnError) {
   EXPECT_EQ(errno, ECHILD);
 }
 
-// A limit on processes does not bind root, so this child of the test becomes somebody else.
+// A limit on processes does not bind root, so this child of the test becomes another user.
 TEST(Spawn, SaysThatTheNodeIsOutOfProcesses) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A real socket, a real loop and real processes, which call what the library calls.
+// Tests with a real socket, a real loop and real processes, which call what the library calls.
 
 #include "agent/stall/heartbeat_server.h"
 
@@ -28,10 +28,10 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Duration kShort = std::chrono::milliseconds(200);  // Where somebody shall stall,
-constexpr Duration kLong = std::chrono::hours(1);            // and where nobody shall.
+constexpr Duration kShort = std::chrono::milliseconds(200);  // For tests with a stall.
+constexpr Duration kLong = std::chrono::hours(1);            // For tests without a stall.
 
-// As hlaunch.at_boundary().
+// Does what hlaunch.at_boundary() does.
 void SendBoundary() {
   const std::string name = std::getenv("HLAUNCH_HEARTBEAT");
   sockaddr_un address = {};
@@ -64,7 +64,7 @@ class HeartbeatServerTest : public ::testing::Test {
     }
   }
 
-  // Forks a worker, which does `body` once the server knows it, and then waits to be killed.
+  // Forks a worker, which runs `body` once the server knows it, and then waits to be killed.
   template <typename Body>
   pid_t Worker(int worker, Body body) {
     ::setenv("HLAUNCH_HEARTBEAT", server_->address(worker).c_str(), 1);
@@ -85,7 +85,7 @@ class HeartbeatServerTest : public ::testing::Test {
     return pid;
   }
 
-  // Turns the loop until `done`, or patience is over.
+  // Runs the loop until `done`, or until patience is over.
   template <typename Done>
   bool Until(Done done) {
     const Instant deadline = MonotonicClock().Now() + kPatience;
@@ -179,10 +179,10 @@ TEST_F(HeartbeatServerTest, IgnoresStrangersAndOtherWorkers) {
   Open(kShort);
   Worker(0, [] {});
   Worker(1, [this] {
-    SendRaw(0, "heartbeat/1 step=666");  // In its neighbour's name.
+    SendRaw(0, "heartbeat/1 step=666");  // In the name of its neighbour.
     SendHeartbeat(1, 0);
   });
-  SendRaw(0, "heartbeat/1 step=667");  // We are no worker at all.
+  SendRaw(0, "heartbeat/1 step=667");  // This process is no worker.
   ASSERT_TRUE(Hears(1));
   EXPECT_TRUE(Until([&] { return !stalled_.empty(); }));
   EXPECT_FALSE(server_->heartbeats().IsWatched(0));
@@ -195,7 +195,7 @@ TEST_F(HeartbeatServerTest, OutlastsWhatIsNoHeartbeatAndKeepsNoDescriptor) {
     for (int i = 0; i < 2000; ++i) {
       SendRaw(0, std::string(static_cast<size_t>(i), static_cast<char>(i)), STDIN_FILENO);
     }
-    SendHeartbeat(1, 60);  // With a time of its own it waits for room in the queue.
+    SendHeartbeat(1, 60);  // With its own limit it waits for room in the queue.
   });
   ASSERT_TRUE(Hears(0));
   EXPECT_EQ(Descriptors(), before);

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 
 const Instant kSince = Instant() + seconds(1000);
 
-// Of worker `worker`, which told `step` and waits in `waits_in`, or does not.
+// The finding of `worker`, which told `step` and waits in `waits_in` if that is not empty.
 StallFinding Finding(int worker, int64_t step, const std::string& waits_in = "") {
   StallFinding finding;
   finding.stall.worker = worker;
@@ -29,7 +29,7 @@ StallFinding Finding(int worker, int64_t step, const std::string& waits_in = "")
 struct Case {
   const char* name;
   std::vector<StallFinding> findings;
-  int after_s;  // Since the first stall.
+  int after_s;  // Seconds since the first stall.
   std::optional<int> wait_until_s;
   std::optional<size_t> cause;
   bool cause_waits;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The watch is tried on a real process in state D: who starts a child with CLONE_VFORK waits so
-// for it. It is the system call, since ThreadSanitizer makes a fork of vfork().
+// Tests the watch on a real process in state D: a process that starts a child with CLONE_VFORK
+// waits like that for the child. The test uses the system call, since ThreadSanitizer turns vfork()
+// into a fork.
 
 #include "agent/stall/kernel_wait.h"
 

@@ -79,7 +79,7 @@ TEST_F(LogWatchTest, TellsOnceThatALineHasNotComeAgain) {
   EXPECT_THAT(silent_, IsEmpty()) << "nobody waits for the first";
   out("step 3\n");
   loop_.restart();
-  loop_.run_for(seconds(3));  // Ends once nothing is awaited.
+  loop_.run_for(seconds(3));  // It ends once nothing is awaited.
   ASSERT_THAT(silent_, SizeIs(1));
   EXPECT_THAT(silent_[0], StartsWith("1is silent: no line with step for "));
   EXPECT_THAT(silent_[0], HasSubstr("(limit 0.05 s), the last: 'step 3'"));

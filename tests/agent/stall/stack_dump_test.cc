@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Real processes, and the tools that are installed here; those that are not are made of scripts
-// that say what they would.
+// Tests with real processes and the tools that are installed here. Scripts that print the same
+// output replace missing tools.
 
 #include "agent/stall/stack_dump.h"
 
@@ -40,7 +40,7 @@ class StackDumpTest : public ::testing::Test {
   StackDumpTest() { std::filesystem::create_directory(tools_); }
   ~StackDumpTest() override { std::filesystem::remove_all(tools_); }
 
-  // A program in `tools_` that runs `script`.
+  // Makes a program in `tools_` that runs `script`.
   void MakeTool(const std::string& name, const std::string& script) {
     const std::string path = absl::StrCat(tools_, "/", name);
     std::ofstream(path) << "#!/bin/sh\n" << script << "\n";
@@ -98,7 +98,7 @@ TEST_F(StackDumpTest, HasFaulthandlerWriteThem) {
   EXPECT_THAT(stacks.text, HasSubstr("by faulthandler:"));
   EXPECT_THAT(stacks.text, HasSubstr("in stalls_here"));
   EXPECT_EQ(stacks.problem, "");
-  // Once more: only what is new.
+  // The second dump has only what is new.
   EXPECT_THAT(SummarizeStacks(Dump(child.process().pid(), SIGRTMAX - 7, fd).text).traceback,
               HasSubstr("in stalls_here"));
 }
@@ -109,8 +109,8 @@ TEST_F(StackDumpTest, SendsNoSignalThatWouldEndTheProcess) {
       Python("import os\nprint('fd', os.memfd_create('hlaunch-stacks'), flush=True)\n"
              "import time\ntime.sleep(600)"));
   const int fd = other.PidAfter("fd ");
-  Dump(other.process().pid(), SIGRTMAX - 7, fd);  // Which it does not catch.
-  Dump(other.process().pid(), SIGTERM, 1);        // Nor is that such a file.
+  Dump(other.process().pid(), SIGRTMAX - 7, fd);  // The process does not catch this signal.
+  Dump(other.process().pid(), SIGTERM, 1);        // That is not such a file either.
   pollfd exited = {other.process().pidfd(), POLLIN, 0};
   EXPECT_EQ(::poll(&exited, 1, 0), 0) << "it lives";
 }

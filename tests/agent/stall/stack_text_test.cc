@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What py-spy 0.4, gdb 13 and Python 3.11's faulthandler print, shortened.
+// Shortened output of py-spy 0.4, gdb 13 and Python 3.11's faulthandler.
 
 #include "agent/stall/stack_text.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Real workers, which send a heartbeat and stall, and a py-spy that is a script.
+// Tests with real workers, which send a heartbeat and stall, and a py-spy that is a script.
 
 #include "agent/stall/stall_watch.h"
 
@@ -30,7 +30,7 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-constexpr Duration kSilence = std::chrono::milliseconds(50);  // After which a worker has stalled.
+constexpr Duration kSilence = std::chrono::milliseconds(50);  // A worker has stalled after that.
 
 class StallWatchTest : public ::testing::Test {
  protected:
@@ -38,7 +38,7 @@ class StallWatchTest : public ::testing::Test {
     std::string folder = testing::TempDir() + "/stallsXXXXXX";
     folder_ = ::mkdtemp(folder.data());
     const std::string tool = folder_ + "/py-spy";
-    // It notes which process it is asked for, and waits where that process's tool is held.
+    // It records the process that it is asked for, and waits if the test holds that process's tool.
     std::ofstream(tool) << "#!/bin/sh\nfor pid; do :; done\ncd " << folder_
                         << "\necho $pid >> asked\n[ -p $pid ] && read go < $pid\n"
                            "echo 'Thread 1 (idle): \"MainThread\"'\necho '    work (train.py:3)'\n";
@@ -65,7 +65,7 @@ class StallWatchTest : public ::testing::Test {
   }
 
   // Starts a worker that sends one heartbeat, and returns once it was heard. If `held`, the tool
-  // that is asked for its stacks waits for LetGo.
+  // that is to read its stacks waits for LetGo.
   pid_t Worker(int local_rank, bool held) {
     ::setenv("HLAUNCH_HEARTBEAT", watch_->address(local_rank).c_str(), 1);
     int ends[2];
@@ -99,7 +99,7 @@ class StallWatchTest : public ::testing::Test {
     return pids;
   }
 
-  // Turns the loop until `done`, or patience is over.
+  // Runs the loop until `done`, or until patience is over.
   template <typename Done>
   bool Until(Done done) {
     const Instant deadline = MonotonicClock().Now() + kPatience;
@@ -125,7 +125,7 @@ TEST_F(StallWatchTest, LooksAtNoProcessForAWorkerThatEndedBeforeItsTurn) {
   const pid_t first = Worker(0, /*held=*/true);
   Worker(1, /*held=*/false);
   ASSERT_TRUE(IsAsked(first));
-  // A timer of the same loop: those that are due before it have run.
+  // A later timer of the same loop: when it fires, the watch's timers have run.
   bool second_waits = false;
   asio::steady_timer stalled(loop_, 2 * kSilence);
   stalled.async_wait([&](const asio::error_code&) { second_waits = true; });

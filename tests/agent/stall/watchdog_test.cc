@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A real pipe, a real loop and real processes. torch's own client is in
-// tests/end_to_end/watchdog_test.py.
+// Tests with a real pipe, a real loop and real processes. tests/end_to_end/watchdog_test.py tests
+// torch's own client.
 
 #include "agent/stall/watchdog.h"
 
@@ -41,7 +41,7 @@ class WatchdogTest : public ::testing::Test {
     return *std::move(watchdog);
   }
 
-  // Runs `script` with `arm PID SCOPE TIME SIGNAL` and $PIPE, until it has ended.
+  // Runs `script` until it has ended. It may use `arm PID SCOPE TIME SIGNAL` and $PIPE.
   ExitStatus Run(const Watchdog& watchdog, const std::string& script) {
     Command command{.argv = {"/bin/sh", "-c",
                              absl::StrCat("arm() { ", kArm, " $1 $2 $3 $4 > $PIPE; }; ", script)}};
@@ -101,7 +101,7 @@ TEST_F(WatchdogTest, SparesWhoTookItsTimerBackOrNamedNoSignal) {
 
 TEST_F(WatchdogTest, NeverEndsAStranger) {
   const auto watchdog = Open();
-  // Our own process and pid 1 are no descendants of ours; the last line ends the writer itself.
+  // This process and pid 1 are no descendants of it. The last line ends the writer itself.
   EXPECT_EQ(Run(*watchdog, absl::StrCat("arm ", ::getpid(), " us 1 9; arm 1 init 1 9; ",
                                         "arm $$ me 1 15; exec sleep 1000"))
                 .signal,

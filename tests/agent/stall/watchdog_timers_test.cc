@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// As Python's json.dumps writes it.
+// A line as Python's json.dumps writes it.
 std::string Line(pid_t pid, const std::string& scope, double expires, int signal = 9) {
   return absl::StrCat("{\"version\": 1, \"pid\": ", pid, ", \"scope_id\": \"", scope,
                       "\", \"expiration_time\": ", expires, ", \"signal\": ", signal, "}\n");
@@ -122,7 +122,7 @@ TEST(WatchdogTimers, DropWhatIsNone) {
 
 TEST(WatchdogTimers, KeepNoMoreThanTheirLimits) {
   WatchdogTimers timers;
-  for (size_t i = 0; i < 100; ++i) timers.Read(std::string(1 << 16, 'x'), Start);  // No line's end.
+  for (size_t i = 0; i < 100; ++i) timers.Read(std::string(1 << 16, 'x'), Start);  // No line ends.
   timers.Read("\n", Start);
   EXPECT_EQ(timers.dropped(), 1u);
   for (size_t i = 0; i < WatchdogTimers::kMaxTimers + 10; ++i) {

@@ -78,9 +78,9 @@ TEST_F(ReadErrorFileTest, ReadsAtMostTheLimit) {
 }
 
 TEST_F(ReadErrorFileTest, TakesNothingButAFileForOne) {
-  EXPECT_EQ(ReadErrorFile(path_, 10), "");  // There is none.
+  EXPECT_EQ(ReadErrorFile(path_, 10), "");  // There is no file.
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_EQ(ReadErrorFile(path_, 10), "");  // And does not wait for a writer.
+  EXPECT_EQ(ReadErrorFile(path_, 10), "");  // It does not wait for a writer.
   ::unlink(path_.c_str());
   ASSERT_EQ(::symlink("/etc/passwd", path_.c_str()), 0);
   EXPECT_EQ(ReadErrorFile(path_, 10), "");

@@ -14,12 +14,12 @@ using std::chrono::hours;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A keeper that asks when the fence wants to be asked, and an agent that turns or stands still.
+// A keeper that asks the fence when it is due, and an agent that runs or stands still.
 class FenceTest : public ::testing::Test {
  protected:
   void Allow(Duration time) { fence_.Allow(now_ + time, now_); }
 
-  // Looks until `time` has passed. Returns after how long the fence has fallen, if it has.
+  // Looks until `time` has passed. Returns the time after which the fence fell, if it did.
   std::optional<Duration> Watch(Duration time) {
     const Instant begin = now_;
     while (true) {
@@ -72,7 +72,7 @@ TEST_F(FenceTest, AFrozenHostLetsTheAgentGoOnFirst) {
   Allow(seconds(30));
   now_ += hours(2);
   EXPECT_FALSE(fence_.Fallen(now_));
-  Allow(seconds(8));  // What a client forgives itself.
+  Allow(seconds(8));  // The time that a client forgives itself.
   EXPECT_EQ(Watch(seconds(7)), std::nullopt);
   Allow(seconds(30));
   EXPECT_EQ(Watch(hours(1)), seconds(30));
@@ -92,7 +92,7 @@ TEST_F(FenceTest, AKeeperThatWasStoppedAloneReadsOldWordsAndWaitsForANewOne) {
   Allow(seconds(30));
   const Instant stopped = now_;
   now_ += hours(2);
-  for (int i = 1; i < 200; ++i) {  // What the socket held.
+  for (int i = 1; i < 200; ++i) {  // The messages that the socket held.
     EXPECT_FALSE(fence_.Fallen(now_));
     fence_.Allow(stopped + i * milliseconds(3750) + seconds(30), now_);
   }

@@ -24,8 +24,8 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// What a worker may leave behind: a grandchild in its session, one in a session of its own, and
-// a daemon that has been orphaned twice. Prints "forked" and `name` when all live.
+// A script of what a worker may leave behind: a grandchild in its session, one in its own session,
+// and a daemon orphaned twice. It prints "forked" and `name` when all of them live.
 std::string ForkingWorker(int name) {
   return absl::StrCat(
       "sleep 1000 & setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & exit' & wait $!; "
@@ -45,7 +45,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// The descendants of `root` that are alive; all of them must be gone later.
+// The living descendants of `root`; all of them must be gone later.
 std::vector<pid_t> LivePids(pid_t root) {
   std::vector<pid_t> pids;
   for (const ProcessEntry& entry : Descendants(root)) {
@@ -81,7 +81,7 @@ TEST(Keeper, TakesThoseSignalsAloneThatTheUserNamed) {
     kept.process().Signal(SIGUSR1);
     ASSERT_TRUE(kept.ReadUntil("SIGUSR1\n"));
     kept.process().Signal(SIGWINCH);  // Ignored by default.
-    kept.process().Signal(SIGHUP);    // Deadly by default; the agent hears of the death alone.
+    kept.process().Signal(SIGHUP);    // Deadly by default; the agent learns only of the death.
     EXPECT_EQ(kept.Wait().signal, SIGHUP);
     EXPECT_TRUE(kept.ReadUntil("the keeper is dead"));
     EXPECT_TRUE(Gone(agent));
@@ -103,7 +103,8 @@ TEST(Keeper, EndsAllThatAKilledAgentLeaves) {
                                      ") was killed by SIGKILL; ended 8 processes")));
 }
 
-// The kernel kills a worker with the thread that started it; the agent is dead with its last.
+// The kernel kills a worker when the thread that started it ends; the agent is dead when its last
+// thread ends.
 TEST(Keeper, CountsWorkersThatDieBeforeTheLastThreadOfTheirAgent) {
   for (int turn = 0; turn < 20; ++turn) {
     Child kept(Kept({"threads", "20", "run", "exec sleep 1000", "run", "exec sleep 1000"}));
@@ -173,7 +174,7 @@ TEST(Keeper, RemovesTheDirectoryOfAKilledAgentOnly) {
   const std::string directory = absl::StrCat(::testing::TempDir(), "/left", ::getpid());
   std::filesystem::create_directories(directory + "/attempt_0/0");
   EXPECT_EQ(Child(Kept({"directory", directory, "exit", "5"})).Wait().exit_code, 5);
-  EXPECT_TRUE(std::filesystem::exists(directory));  // The agent's own business.
+  EXPECT_TRUE(std::filesystem::exists(directory));  // A living agent removes it itself.
   EXPECT_EQ(Child(Kept({"directory", directory, "abort"})).Wait().exit_code, kExitAgentLost);
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
@@ -212,7 +213,7 @@ TEST(Keeper, DiesWithTheAgentAndTakesTheWorkersAlong) {
   const pid_t agent = kept.PidAfter("agent ");
   const std::vector<pid_t> workers = LivePids(agent);
   ASSERT_EQ(workers.size(), 1u);
-  ASSERT_EQ(::kill(kept.process().pid(), SIGSTOP), 0);  // It cannot help.
+  ASSERT_EQ(::kill(kept.process().pid(), SIGSTOP), 0);  // The stopped keeper cannot help.
   ASSERT_EQ(::kill(agent, SIGKILL), 0);
   kept.process().Signal(SIGKILL);
   EXPECT_TRUE(Gone(workers[0]));
@@ -249,7 +250,7 @@ TEST(Keeper, SparesTheJobsOfTheScriptThatBecameIt) {
   ::kill(job, SIGKILL);
 }
 
-// The exec leaves the keeper alone with the memory that the two have shared.
+// After the exec only the keeper uses the memory that the two have shared.
 TEST(Keeper, IsSmall) {
   Child kept(Kept({"exec"}));
   ASSERT_TRUE(kept.ReadUntil("agent "));
@@ -268,8 +269,8 @@ TEST(Keeper, IsSmall) {
   kept.Wait();
 }
 
-// The keeper as init of a container without one. Without --mount-proc /proc shows the outer
-// namespace, where its own numbers mean strangers.
+// The keeper is the init of a container without one. Without --mount-proc, /proc shows the outer
+// namespace, where its own numbers are those of strangers.
 TEST(Keeper, HoldsAsInitOfAContainer) {
   for (const std::string proc : {"--mount-proc", "--fork" /* again: no /proc of its own */}) {
     Child probe({.argv = {"unshare", "--pid", "--fork", proc, "true"}});
@@ -281,7 +282,7 @@ TEST(Keeper, HoldsAsInitOfAContainer) {
   }
 }
 
-// On a terminal of its own, as the foreground job of nobody.
+// The keeper runs in the foreground of its own terminal, without a shell.
 TEST(Keeper, DeliversCtrlCOnce) {
   int terminal = -1;
   const pid_t keeper = ::forkpty(&terminal, nullptr, nullptr, nullptr);

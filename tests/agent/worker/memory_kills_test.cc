@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory in place of "/".
+// A directory that stands for "/".
 class MemoryKillsTest : public testing::Test {
  protected:
   void SetUp() override { fs::create_directories(root_); }

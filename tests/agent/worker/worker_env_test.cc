@@ -63,7 +63,7 @@ TEST(WorkerEnv, GivesAThreadToEachCoreOfTheWorkersShare) {
       {{0, 1, 2}, -1, 3, ""}, {{3, 4, 5}, -1, 3, ""}, {{6, 7}, -1, 2, ""}, {{8, 9}, -1, 2, ""}};
   EXPECT_EQ(threads(0), "3");
   EXPECT_EQ(threads(3), "2");
-  facts.usable_cores = 4;  // A quota leaves less than they are bound to.
+  facts.usable_cores = 4;  // A quota leaves fewer than their bound cores.
   EXPECT_EQ(threads(0), "1");
   spec.inherited_env = {"OMP_NUM_THREADS=7"};
   EXPECT_EQ(threads(0), "7");
@@ -330,7 +330,7 @@ TEST(WorkerEnv, KeepsTheEnvironmentIfAskedButForItsOwnNames) {
   EXPECT_EQ(Value(env, "TORCHELASTIC_ERROR_FILE"), "/tmp/e/2.json");
   EXPECT_EQ(Value(env, "HLAUNCH_TOKEN"), std::nullopt) << "a secret";
   EXPECT_EQ(Value(env, "HLAUNCH_ROUND"), "4");
-  // What hlaunch has no value for is not an outer launcher's either.
+  // Variables for which hlaunch has no value do not keep an outer launcher's value.
   EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, {}), "TORCHELASTIC_ERROR_FILE"),
             std::nullopt);
 }
@@ -353,7 +353,7 @@ TEST(WorkerEnv, SpeaksForOtherLaunchersIfAsked) {
 TEST(WorkerEnv, ShowsOneDeviceToEachWorkerIfAsked) {
   struct Row {
     std::vector<std::string> inherited;
-    std::optional<std::string> device;  // Of local rank 1.
+    std::optional<std::string> device;  // The device of local rank 1.
   };
   const Row rows[] = {
       {{}, "1"},
@@ -396,14 +396,14 @@ TEST(WorkerEnv, SaysWhichDeviceIsTheWorkers) {
   EXPECT_EQ(Value(env, "CCL_PROCESS_LAUNCHER"), "pmix");
   EXPECT_EQ(Value(env, "CUDA_DEVICE_ORDER"), "PCI_BUS_ID");
   EXPECT_EQ(Value(env, "CUDA_VISIBLE_DEVICES"), std::nullopt);
-  // None was assigned to the other, which is left to torchrun's way.
+  // Rank 0 got no device assignment, so it gets what torchrun would give it.
   const std::vector<std::string> other = WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts());
   EXPECT_EQ(Value(other, "HLS_MODULE_ID"), std::nullopt);
   EXPECT_EQ(Value(other, "CUDA_VISIBLE_DEVICES"), "0");
 }
 
-// Lightning's own environment, which its TorchElastic one must not come before: it starts the
-// processes of a node itself only without LOCAL_RANK.
+// Lightning must choose its own environment before its TorchElastic one: it starts the processes of
+// a node itself only without LOCAL_RANK.
 TEST(WorkerEnv, LeavesTheRanksToAScriptThatStartsTheOthers) {
   WorkerSpec spec = FourWorkers({"RANK=7", "LOCAL_RANK=7", "TORCHELASTIC_RUN_ID=x"});
   spec.nproc = 1;
@@ -454,7 +454,8 @@ TEST(CheckWorkerSpec, WantsADeviceForEachWorkerThatSeesOne) {
   EXPECT_FALSE(CheckWorkerSpec(lone, 1).ok());
 }
 
-// But for the last rows, what Python's string.Template(word).safe_substitute(local_rank="3") says.
+// Except for the last rows, the expected values are those of Python's
+// string.Template(word).safe_substitute(local_rank="3").
 TEST(WorkerArgv, SubstitutesTheLocalRankAsTorchrunDoes) {
   struct Row {
     const char* word;
@@ -523,7 +524,7 @@ TEST(ChosenDefaults, AreSaidOnceForTheWholeJob) {
   Assignment round = SecondOfTwoNodes();
   EXPECT_EQ(ChosenDefaults(round, FourWorkers(), Facts()), "");
   round.node_rank = 0;
-  EXPECT_EQ(ChosenDefaults(round, FourWorkers(), Facts()), "");  // Not again after a restart.
+  EXPECT_EQ(ChosenDefaults(round, FourWorkers(), Facts()), "");  // No repetition after a restart.
   round.round = 1;
   EXPECT_EQ(
       ChosenDefaults(round, FourWorkers(), Facts()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// One rank of comm_speed.py on hlaunch's collectives: comm_load VERB BYTES TIMES. Rank 0 prints the
-// microseconds of one call. The same calls in the same order as mpi_load.c and gloo_load.py.
+// One rank of comm_speed.py with hlaunch's collectives: comm_load VERB BYTES TIMES. Rank 0 prints
+// the microseconds per call. The calls and their order are those of mpi_load.c and gloo_load.py.
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +55,7 @@ class Load {
       return Must(group_.Run(ReduceScatter(kFloat, ReduceOp::kSum, from_, other_)));
     }
     if (verb_ == "all_to_all") return Must(group_.Run(AllToAll(kFloat, from_, into_)));
-    // There and back between neighbours.
+    // Sends there and back between neighbours.
     const Rank peer = group_.rank() ^ 1;
     if (group_.rank() % 2 == 0) {
       Must(group_.Send(kFloat, one_, peer));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SPDX-FileCopyrightText: The hlaunch authors */
 
-/* One rank of comm_speed.py on MPI: the same calls in the same order as comm_load.cc. */
+/* One rank of comm_speed.py with MPI: the same calls in the same order as comm_load.cc. */
 
 #include <mpi.h>
 #include <stdio.h>
@@ -42,8 +42,9 @@ static int by_size(const void* a, const void* b) {
 
 static void measure(const char* verb, const char* size_text, int times) {
   bytes = strtoull(size_text, NULL, 10);
-  // Written, and not with zeros: of malloc and memset with 0 the compiler makes calloc, whose pages are
-  // all the kernel's one page of zeros until they are written, and that costs no memory.
+  // Fills both buffers, but not with zeros: the compiler turns malloc and memset with 0 into
+  // calloc, whose pages all map to the kernel's one page of zeros until written, which costs no
+  // memory.
   from = malloc(size * bytes + 1);
   into = malloc(size * bytes + 1);
   memset(from, 1, size * bytes + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What it costs to keep jobs: journal_speed DIRECTORY, on the file system to be measured.
+// Measures what it costs to keep jobs: journal_speed DIRECTORY, on the file system to be measured.
 
 #include <stdlib.h>
 
@@ -54,7 +54,7 @@ JobRecord RunningRecord(int members) {
   return record;
 }
 
-// In the place of what was kept last of the job.
+// Replaces the record that was kept last for the job.
 absl::Status Keep(Journal& journal, const JobRecord& record) {
   static std::map<std::string, RecordVersion> versions;
   RecordVersion& version = versions[record.job_id];
@@ -83,7 +83,7 @@ void PrintCommits(Journal& journal) {
   }
 }
 
-// A job of two nodes that restarts for ever: a worker fails, both stop, both run.
+// A job of two nodes that restarts forever: a worker fails, both nodes stop, both run.
 void PrintRounds(const char* name, const std::function<absl::Status(const JobRecord&)>& commit) {
   JobRules rules;
   rules.job_id = "job";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// line_writer BYTES: writes that many bytes to stdout in lines of 100, as a program with a full
-// 64 KiB buffer does. Costs next to nothing itself: the lines are made once.
+// line_writer BYTES: writes that many bytes to stdout in lines of 100, like a program with a full
+// 64 KiB buffer. It costs almost nothing itself: the lines are made once.
 
 #include <unistd.h>
 

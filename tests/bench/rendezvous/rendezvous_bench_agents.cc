@@ -23,17 +23,17 @@
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/trust/trust.h"
 
-// Many agents' conversations with one rendezvous, each on a connection of its own, without the
-// agents: they join, run what they are told to run, and say that they live.
+// The conversations of many agents with one rendezvous, each on its own connection, without real
+// agents: they join, say that they run the round, and send signs of life.
 //
 //     rendezvous_bench_agents PORT AGENTS THREADS
 //
-// With a token in HLAUNCH_TOKEN they speak TLS, or with HLAUNCH_TLS=off greet in clear.
+// With a token in HLAUNCH_TOKEN they use TLS, or with HLAUNCH_TLS=off a greeting in clear text.
 //
-// At most 1,024 connect at once: they share this host's processors, which have all their handshakes
-// to do, and agents have hosts of their own.
+// At most 1,024 connect at once: their handshakes share this host's processors, while real agents
+// have hosts of their own.
 //
-// Prints one line of JSON once all run the round, and ends with its standard input.
+// Prints one line of JSON once all agents run the round, and ends with its standard input.
 
 namespace hlaunch {
 namespace {
@@ -47,7 +47,7 @@ double CpuMillis() {
   return millis(usage.ru_utime) + millis(usage.ru_stime);
 }
 
-// One agent's stream. A tag of the queue is the address of the member whose turn it is.
+// One agent's stream. A tag of the queue is the address of the Turn that completes.
 struct Agent {
   struct Turn {
     Agent* agent;
@@ -64,16 +64,16 @@ struct Agent {
   v1::AttachRequest request;
   v1::AttachResponse response;
   NodeUpdate update;
-  bool owes = false;          // To say `update`.
-  bool says_running = false;  // In the write under way.
+  bool owes = false;          // It has to send `update`.
+  bool says_running = false;  // The current write says kRunning.
   bool writing = false;
-  Instant beat;  // When it says next that it lives.
+  Instant beat;  // When it sends its next sign of life.
   Turn started{this, Turn::Kind::kStarted};
   Turn read{this, Turn::Kind::kRead};
   Turn written{this, Turn::Kind::kWritten};
 };
 
-// What the threads have in common.
+// The data that the threads share.
 struct Crowd {
   uint16_t port = 0;
   Trust trust;
@@ -81,8 +81,8 @@ struct Crowd {
   int threads = 1;
   Instant began;
   std::atomic<int> joined{0};
-  std::atomic<int> told{0};     // To run.
-  std::atomic<int> running{0};  // Have said so.
+  std::atomic<int> told{0};     // Agents told to run.
+  std::atomic<int> running{0};  // Agents that said that they run.
   std::atomic<bool> over{false};
 };
 
@@ -163,7 +163,7 @@ class Share {
     if (directive.has_run()) Obey(agent, NodePhase::kRunning, directive.run().round());
   }
 
-  // Goes where it is told to, and says so as soon as it can.
+  // Enters the phase that it is told and says so as soon as it can.
   void Obey(Agent& agent, NodePhase phase, Round round) {
     if (agent.update.phase == NodePhase::kRunning || agent.update.phase == phase) return;
     if (phase == NodePhase::kRunning) ++crowd_.told;
@@ -191,7 +191,7 @@ class Share {
     beats_.push_back(&agent);
   }
 
-  // All wait equally long, so the first of the list is the first that is due.
+  // All agents wait equally long, so the first of the list is due first.
   void Beat() {
     const Instant now = MonotonicClock().Now();
     while (!beats_.empty() && beats_.front()->beat <= now) {
@@ -211,10 +211,10 @@ class Share {
   }
 
   Crowd& crowd_;
-  Duration gap_ = Lease().lease / 2;  // Between signs of life.
+  Duration gap_ = Lease().lease / 2;  // Time between signs of life.
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Agent>> agents_;
-  size_t connecting_ = 0;  // So many have begun to.
+  size_t connecting_ = 0;  // Agents that have begun to connect.
   std::deque<Agent*> beats_;
 };
 
@@ -222,7 +222,7 @@ double SecondsSince(Instant began) {
   return std::chrono::duration<double>(MonotonicClock().Now() - began).count();
 }
 
-// Looks once a millisecond, which costs less than to be told.
+// Polls once a millisecond, which costs less than a notification.
 double AwaitCount(const std::atomic<int>& count, int wanted, Instant began) {
   while (count < wanted) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return SecondsSince(began);
@@ -246,7 +246,7 @@ int Main(Crowd& crowd) {
                             ", \"running_s\": ", running, ", \"cpu_ms\": ", CpuMillis(), "}")
             << std::endl;
   std::cin.get();
-  std::_Exit(0);  // As a crowd that is killed: its streams break.
+  std::_Exit(0);  // Like a crowd that is killed: its streams break.
 }
 
 }  // namespace

@@ -25,9 +25,9 @@
 #include "rendezvous/trust/trust.h"
 
 // The real rendezvous of a job of AGENTS nodes on a free port of loopback. Prints the port, then
-// for every line on its standard input one line of JSON: what it has cost so far. Ends with its
-// input. With a token in HLAUNCH_TOKEN it speaks TLS, or, with
-// HLAUNCH_TLS=off, demands a greeting in clear.
+// for every line on its standard input one line of JSON with its costs so far. Ends with its
+// input. With a token in HLAUNCH_TOKEN it uses TLS, or with HLAUNCH_TLS=off it demands a greeting
+// in clear text.
 
 namespace hlaunch {
 namespace {
@@ -50,7 +50,7 @@ struct Traffic {
   uint64_t out = 0;
 };
 
-// Payload of all TCP connections that are open.
+// The payload of all open TCP connections.
 Traffic CountTraffic(int max_fd) {
   Traffic traffic;
   for (int fd = 0; fd < max_fd; ++fd) {
@@ -85,7 +85,7 @@ int Main(int agents, bool preflight) {
   const auto server = RendezvousServer::Start(std::move(options), *jobs).value();
   std::cout << socket.port << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
-    const double cpu = CpuMillis();  // Before the counting below.
+    const double cpu = CpuMillis();  // Taken before the counting below.
     const Traffic traffic = CountTraffic(static_cast<int>(files.rlim_cur));
     std::cout << absl::StrCat("{\"cpu_ms\": ", cpu, ", \"rss_kib\": ", ResidentKib(),
                               ", \"streams\": ", server->open_streams(),

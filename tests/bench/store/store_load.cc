@@ -44,7 +44,7 @@ constexpr size_t kNumberReply = 8;
   std::exit(1);
 }
 
-// CPU time of a process, all its threads.
+// The CPU time of all threads of a process.
 double CpuMicroseconds(pid_t pid) {
   clockid_t clock{};
   timespec time{};
@@ -58,7 +58,7 @@ double Microseconds(Duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-// What a client sends again and again, and how long the reply is.
+// The request that a client repeats, and the length of the reply.
 struct Exchange {
   std::string request;
   size_t reply = 0;
@@ -80,14 +80,14 @@ std::string Request(C10dOp op, std::vector<std::string> keys = {},
 
 Exchange Ping() { return {Request(C10dOp::kPing, {}, {}, 1), kPingReply}; }
 
-// What has no reply of its own is followed by a PING: its answer shows that the store has it.
+// Adds a PING to a request without a reply: its answer shows that the store has the request.
 Exchange Acknowledged(std::string request) { return {request + Ping().request, kPingReply}; }
 
 class Load {
  public:
   explicit Load(uint16_t port) : port_(port), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
 
-  // Opens `count` connections at once; true answers show that each is served.
+  // Opens `count` connections at once; real answers show that each is served.
   void Connect(size_t count) {
     clients_.resize(count);
     for (size_t i = 0; i < count; ++i) ConnectOne(i);
@@ -95,13 +95,13 @@ class Load {
     while (waited_for_ > 0) Turn([](Client&) { return false; });
   }
 
-  // Gives every client `exchange_of(index)` once and waits for all replies.
+  // Runs `exchange_of(index)` once on every client and waits for all replies.
   void Once(const std::function<Exchange(size_t)>& exchange_of) {
     for (size_t i = 0; i < clients_.size(); ++i) clients_[i].exchange = exchange_of(i);
     Repeat(Duration::zero());
   }
 
-  // All clients repeat theirs for `time`. Returns the latencies.
+  // All clients repeat their exchanges for `time`. Returns the latencies.
   std::vector<Duration> Repeat(Duration time) {
     std::vector<Duration> latencies;
     const Instant end = Now() + time;
@@ -146,7 +146,7 @@ class Load {
     std::string hello(1, '\0');
     PutUint32(&hello, kC10dMagic);
     client.exchange = {hello + Ping().request, kPingReply};
-    client.wants_room = true;  // It is connected when there is room.
+    client.wants_room = true;  // The socket is connected when it becomes writable.
     Watch(EPOLL_CTL_ADD, index);
   }
 
@@ -179,7 +179,7 @@ class Load {
     Watch(EPOLL_CTL_MOD, static_cast<size_t>(&client - clients_.data()));
   }
 
-  // Takes what has come. `completed` says of a client that has its reply whether it goes on.
+  // Reads what has come. `completed` says whether a client that has its reply goes on.
   template <typename Completed>
   void Turn(Completed completed) {
     epoll_event events[256];
@@ -257,7 +257,7 @@ void Release(Load& load, size_t waiters) {
   for (size_t i = 0; i < waiters; ++i) {
     load.Send(i, {Request(C10dOp::kWait, {"/bench/release"}), 1});
   }
-  // Waiting clients cannot be asked whether the store has them.
+  // There is no way to ask waiting clients whether the store has their requests.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const Instant began = Now();
   load.Send(waiters, Acknowledged(Request(C10dOp::kSet, {"/bench/release"}, {"v"})));

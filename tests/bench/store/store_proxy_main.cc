@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// store_proxy_main PORT [SECRET]: a node's proxy to the store at that port of loopback: prints its
-// own port and ends with stdin. With a SECRET, which the store must have, it encrypts.
+// store_proxy_main PORT [SECRET]: a node's proxy to the store at that port of loopback. It prints
+// its own port and ends with stdin. With a SECRET, which the store must have too, it encrypts.
 
 #include <cstdio>
 #include <iostream>

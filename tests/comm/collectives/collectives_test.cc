@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Every verb, op, type, world and size over every transport, against a slow second meaning.
+// Tests every verb, op, type, world and size on every transport against a slow second
+// implementation.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg,  ReduceOp::kProduct
                              ReduceOp::kMin, ReduceOp::kMax,  ReduceOp::kBand,
                              ReduceOp::kBor, ReduceOp::kBxor, ReduceOp::kPremulSum};
 
-// Calls of one rank in a world, each checked there and then. The first difference ends them.
+// The calls of one rank in a world, each checked at once. The first difference ends them.
 class Checker {
  public:
   explicit Checker(ProcessGroup& group) : group_(group), rank_(group.rank()), size_(group.size()) {}
@@ -45,7 +46,7 @@ class Checker {
     Elements out(type, count);
     const auto& from = inputs[rank_].bytes;
     const double factor = factors[rank_];
-    if (verb == Verb::kAllReduce && calls_ % 2 == 0) {  // In place.
+    if (verb == Verb::kAllReduce && calls_ % 2 == 0) {  // The call is in place.
       out = inputs[rank_];
       Call(AllReduce(type, op, out.bytes, out.bytes, factor));
     } else if (verb == Verb::kAllReduce) {
@@ -110,7 +111,7 @@ class Checker {
     Compare(all, want);
   }
 
-  // Rank r gives r + s + `more` bytes to rank s.
+  // Rank r sends r + s + `more` bytes to rank s.
   void UnequalAllToAll(size_t more) {
     if (!wrong_.empty()) return;
     Begin("unequal all_to_all");
@@ -172,7 +173,7 @@ class Checker {
   static void Add(std::vector<std::byte>* to, const std::vector<std::byte>& bytes) {
     to->insert(to->end(), bytes.begin(), bytes.end());
   }
-  // Waits at once, or begins it and waits then.
+  // Runs the call, or begins it and waits then.
   void Call(Collective call) {
     const absl::Status status =
         calls_ % 3 == 0 ? group_.Start(std::move(call))->Wait() : group_.Run(std::move(call));
@@ -194,7 +195,7 @@ class Checker {
 
 constexpr size_t kSizes[] = {0, 1, 7, 130, 4099, 30001};
 
-// Sanitizers slow all this down tenfold, and look at how memory is used rather than at results.
+// Sanitizers slow all this down tenfold, and check memory use rather than results.
 #ifdef HLAUNCH_SANITIZED
 constexpr bool kSanitized = true;
 #else
@@ -205,7 +206,7 @@ constexpr size_t kLarge = kSanitized ? 40001 : 300001;
 // HLAUNCH_TEST_ALL=1: every type with every op, size and world on every transport, for minutes.
 const bool kAll = std::getenv("HLAUNCH_TEST_ALL") != nullptr;
 
-// Sizes of worlds: powers of two and what is beside them.
+// Sizes of worlds: powers of two and their neighbours.
 std::vector<int> Worlds() {
   if (kSanitized && !kAll) return {1, 2, 3, 5, 8};
   return {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -235,8 +236,8 @@ TEST_P(Collectives, EveryReductionIsRight) {
           for (const ReduceOp op : kOps) {
             if (!CheckReduction(op, type).ok()) continue;
             for (const size_t count : kSizes) {
-              // Processes, which are slower, take turns in three worlds; so do the larger sizes
-              // among ops.
+              // Processes are slower, so they run each case in one of three worlds. The larger
+              // sizes take turns among the ops.
               if (processes && (++skipped + size) % (kSanitized ? 27 : 3) != 0) continue;
               if (count > 4000 && !kAll && ++turn % (count > 5000 ? 23 : 5) != 0) continue;
               check.Reduction(verb, op, type, count, turn % size);
@@ -269,7 +270,7 @@ TEST_P(Collectives, EveryMoveIsRight) {
   }
 }
 
-// Whatever the table says, each algorithm is right.
+// Each algorithm must be right, whatever the table chooses.
 TEST_P(Collectives, EveryAlgorithmIsRight) {
   struct Forced {
     const char* variable;
@@ -352,7 +353,7 @@ TEST_P(Collectives, RandomProgramsAreRight) {
   }
 }
 
-// The same inputs in the same world, again and again: the same bits on all ranks.
+// Repeats the same inputs in the same world and expects the same bits on all ranks.
 TEST_P(Collectives, BitsDependOnNothingButTheInputs) {
   for (const char* algorithm : {"", "ring", "recursive_doubling"}) {
     ::setenv("HLAUNCH_COMM_ALL_REDUCE", algorithm, 1);

@@ -13,7 +13,7 @@ namespace {
 
 const std::string kSecret(kSecretSize, 's');
 
-// Who greets whom, and how it ended at both ends.
+// How a greeting ended at both ends.
 struct Ends {
   GreetingState dialer = GreetingState::kOpen, acceptor = GreetingState::kOpen;
   Refusal reason = Refusal::kNone;
@@ -68,7 +68,7 @@ TEST(Greeting, WhatIsNoRankIsRefusedAtItsFirstBytes) {
   EXPECT_EQ(reply.size(), 1u);
 }
 
-// What a rank once said proves nothing to the same acceptor: its own bytes are fresh.
+// A recorded proof is worth nothing to the same acceptor, whose own bytes are fresh.
 TEST(Greeting, ARecordedOneProvesNothing) {
   DialingGreeting dialer(DeriveGreetingKey(kSecret, "g"), From(1, 0));
   AcceptingGreeting first(DeriveGreetingKey(kSecret, "g"), From(0, 0));
@@ -82,7 +82,7 @@ TEST(Greeting, ARecordedOneProvesNothing) {
   EXPECT_EQ(second.reason(), Refusal::kOtherSecret);
 }
 
-// Nor does what the acceptor said itself, or another rank's proof for it.
+// Neither the acceptor's own words nor another rank's proof for it prove anything.
 TEST(Greeting, AReflectedOneProvesNothing) {
   AcceptingGreeting acceptor(DeriveGreetingKey(kSecret, "g"), From(0, 0));
   const Hello hello = From(1, 0);
@@ -91,7 +91,7 @@ TEST(Greeting, AReflectedOneProvesNothing) {
   const std::string own = answer.substr(1 + sizeof hello);
   EXPECT_EQ(acceptor.Receive(std::string(1, '\0') + own, &nothing), GreetingState::kRefused);
 
-  // A stranger that dialed rank 1 gives its answer to rank 0, which dials the stranger.
+  // A stranger that dialed rank 1 passes rank 1's answer to rank 0, which dials the stranger.
   DialingGreeting dialer(DeriveGreetingKey(kSecret, "g"), From(0, 1));
   AcceptingGreeting one(DeriveGreetingKey(kSecret, "g"), From(1, 0));
   Hello strangers = From(2, 1);

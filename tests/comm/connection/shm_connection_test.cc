@@ -23,7 +23,7 @@ std::vector<std::byte> Counting(size_t size) {
   return bytes;
 }
 
-// Both ends in one process. Without a true proof the receiver may not read the sender's memory.
+// Both ends are in one process. Without a true proof the receiver may not read the sender's memory.
 class ShmConnection : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
@@ -93,7 +93,7 @@ TEST_P(ShmConnection, WhatWasWithdrawnIsNotTaken) {
   EXPECT_EQ(notices[0].failure.rank, 3);
 }
 
-// A broken sender, which may write a slot again at any time: the receiver must not read behind it.
+// A broken sender may rewrite a slot at any time: the receiver must not read past it.
 TEST_P(ShmConnection, AMessageThatChangesItsKindIsADeath) {
   const auto sent = Counting(10000);
   for (const auto other : {shm::kInSlot, shm::kToPull}) {
@@ -127,7 +127,7 @@ TEST_P(ShmConnection, FullRingTakesNoMoreUntilSomethingIsTaken) {
   size_t sent = 0;
   while (sent < messages.size() && out_->Push(&messages[sent])) ++sent;
   ASSERT_LT(sent, messages.size());
-  while (!out_->Arm()) continue;  // Says once what it had not seen yet.
+  while (!out_->Arm()) continue;  // It reports once what it had not seen yet.
   char wake;
   size_t taken = 0;
   while (::recv(out_->fd(), &wake, 1, MSG_DONTWAIT) != 1) {
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(All, ShmConnection, testing::Bool(), [](const auto& rea
   return reads.param ? "ReceiverMayReadSender" : "ReceiverMayNot";
 });
 
-// A region that its maker can cut short would kill who reads it.
+// A region that its maker can truncate would kill the process that reads it.
 TEST(ShmMapping, RefusesWhatCouldBeCutShort) {
   UniqueFd fd(::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   auto real = ShmMapping::Make();

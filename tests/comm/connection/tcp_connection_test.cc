@@ -22,7 +22,7 @@ std::vector<std::byte> Counting(size_t size) {
   return bytes;
 }
 
-// Both ends in one process, with stream sockets between them.
+// Both ends are in one process, with stream sockets between them.
 class TcpConnection : public testing::Test {
  protected:
   static std::pair<UniqueFd, UniqueFd> Pair() {
@@ -54,7 +54,7 @@ class TcpConnection : public testing::Test {
     arriving_.clear();
   }
 
-  // Moves `sent` to the other end; `each` is called between the steps.
+  // Moves `sent` to the other end and calls `each` between the steps.
   std::vector<std::byte> Move(const std::vector<std::byte>& sent,
                               const std::function<void(int step)>& each) {
     Outgoing message{{0, {}, 5}, sent};
@@ -139,7 +139,7 @@ TEST_F(TcpConnection, AStreamThatEndsInTheMiddleIsADeath) {
   const auto sent = Counting(2 * kStripedFrom);
   Outgoing message{{0, {}, 5}, sent};
   ASSERT_FALSE(out_->Push(&message));
-  arriving_.clear();  // It is closed without a word.
+  arriving_.clear();  // The streams close without a message.
   auto [here, there] = Pair();
   here.Close();
   ASSERT_TRUE(in_->AddStream(1, std::move(there)));
@@ -156,7 +156,7 @@ TEST_F(TcpConnection, AStreamThatOnlyItsSenderFindsBrokenIsADeathForBoth) {
   const auto sent = Counting(2 * kStripedFrom);
   Outgoing message{{0, {}, 5}, sent};
   ASSERT_FALSE(out_->Push(&message));
-  arriving_.clear();  // As if the network had dropped it: the receiver never knew it.
+  arriving_.clear();  // As if the network had dropped it: the receiver never saw it.
   ASSERT_FALSE(out_->Push(&message));
   ASSERT_NE(in_->Front(), nullptr);
   std::vector<std::byte> received(sent.size());

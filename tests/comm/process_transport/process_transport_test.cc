@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What transport_contract_test.cc cannot ask of every transport.
+// Tests what transport_contract_test.cc cannot test on every transport.
 
 #include "comm/process_transport/process_transport.h"
 
@@ -43,7 +43,7 @@ std::string Contents(const char* path) {
   return text.str();
 }
 
-// Both send 100,000 bytes to the other; the status of each as text.
+// Both ranks send 100,000 bytes to each other. Returns each status as text.
 std::string Swap(Transport& transport) {
   const Rank peer = 1 - transport.rank();
   std::vector<std::byte> mine(100000, std::byte(1 + transport.rank())), theirs(mine.size());
@@ -70,7 +70,7 @@ std::vector<std::string> SwapAsThreads(Store& store, ProcessTransportOptions opt
   return results;
 }
 
-// Connects, and never says anything.
+// A server to which clients can connect, but which never answers.
 class SilentServer {
  public:
   SilentServer() : listener_(*Listen("127.0.0.1", 0)) {}
@@ -110,7 +110,7 @@ TEST(ProcessTransport, LeavesNothingBehind) {
   EXPECT_THAT(Contents("/proc/self/maps"), Not(HasSubstr("memfd:hlaunch-comm")));
 }
 
-// As a store on a machine without a processor to spare: each answer takes 200 ms.
+// A store on a busy machine: each answer takes 200 ms.
 class SlowStore : public MemoryStore {
  public:
   absl::StatusOr<std::string> Get(absl::string_view key, Instant deadline) override {
@@ -126,8 +126,8 @@ TEST(ProcessTransport, FindsTheOtherRanksThoughTheStoreAnswersLate) {
   EXPECT_THAT(SwapAsThreads(store, {.address = "127.0.0.1"}), testing::Each("OK"));
 }
 
-// Rank 2's large message is for whoever asks for any, and has begun to arrive before that. What
-// rank 0 waits for comes only once it was taken.
+// Rank 2's large message is for a receive from any rank and has begun to arrive before that. The
+// message that rank 0 waits for comes only once rank 2's was taken.
 TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
   for (const bool shared_memory : {true, false}) {
     MemoryStore store;
@@ -173,7 +173,7 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
   }
 }
 
-// Rank 1, for which rank 0 waits, has said that it waited for rank 2, or for rank 0 itself.
+// Rank 0 waits for rank 1, which has said that it waited for rank 2, or for rank 0 itself.
 TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
   for (const Rank other : {2, 0}) {
     MemoryStore store;
@@ -252,7 +252,7 @@ TEST(RankAddress, NonsenseIsRefused) {
   }
 }
 
-// Without a secret of the round: a process that has not read the store cannot connect.
+// Without a secret of the round, a process that has not read the store cannot connect.
 TEST(Acceptor, ClosesSocketsWithAWrongToken) {
   const GroupPlace zero{.group = "g", .secret = "", .rank = 0, .size = 2};
   const GroupPlace one{.group = "g", .secret = "", .rank = 1, .size = 2};

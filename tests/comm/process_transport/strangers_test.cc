@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What strangers can do at a rank's port: they know everything that the store holds, and not the
+// Tests what strangers can do at a rank's port. They know everything in the store, but not the
 // secret of the round.
 
 #include <arpa/inet.h>
@@ -60,7 +60,7 @@ void Send(const UniqueFd& fd, const void* bytes, size_t size) {
   ::send(fd.get(), bytes, size, MSG_NOSIGNAL);  // The rank may have closed it.
 }
 
-// Sends one number to the peer and receives one from it; the number that came, or the error.
+// Sends a number to the peer and receives one from it. Returns that number or the error.
 std::string Exchange(Transport& transport, std::byte mine = std::byte{1}) {
   const Rank peer = 1 - transport.rank();
   std::byte theirs{};
@@ -73,7 +73,7 @@ std::string Exchange(Transport& transport, std::byte mine = std::byte{1}) {
   return status.ok() ? absl::StrCat(static_cast<int>(theirs)) : std::string(status.message());
 }
 
-// Runs rank 1 in a thread beside `zero`; the results of both.
+// Runs rank 1 in a thread beside `zero`. Returns the results of both.
 std::vector<std::string> ExchangeBoth(MemoryStore& store, Transport& zero,
                                       const ProcessTransportOptions& options = Tcp()) {
   std::vector<std::string> results(2);
@@ -86,7 +86,7 @@ std::vector<std::string> ExchangeBoth(MemoryStore& store, Transport& zero,
   return results;
 }
 
-// As a stranger says that it is rank 1: a hello, a proof, and a message of its own.
+// The bytes of a stranger that claims to be rank 1: a hello, a proof and a message.
 std::string Claim() {
   const Hello hello = MakeHello(1, 0, 2, 1, true, "stranger");
   FrameHead head;
@@ -138,7 +138,7 @@ TEST(Strangers, ARankOfAnotherRoundIsToldSo) {
   MemoryStore store;
   auto zero = *ProcessTransport::Create(store, 0, 2, Tcp(kSecret, 2));
   const auto results = ExchangeBoth(store, *zero, Tcp(kSecret, 1));
-  for (const std::string& result : results) {  // Which of the two finds out first is open.
+  for (const std::string& result : results) {  // Either may find out first.
     EXPECT_THAT(result, AllOf(HasSubstr("cannot talk to rank"), HasSubstr("er round")));
   }
 }
@@ -182,7 +182,7 @@ TEST(Strangers, ASecondProcessOfARankIsAnErrorThatNamesBothAddresses) {
   EXPECT_THAT(results, testing::Each(why));
 }
 
-// A rank that holds the secret and has gone wrong.
+// The peer is a faulty rank that holds the secret.
 TEST(Strangers, AHeadOfAnAbsurdMessageIsAnErrorThatNamesItsSender) {
   for (const bool before : {true, false}) {
     MemoryStore store;
@@ -190,7 +190,7 @@ TEST(Strangers, AHeadOfAnAbsurdMessageIsAnErrorThatNamesItsSender) {
     FrameHead head;
     head.number = 9;
     head.size = uint64_t{1} << 62;
-    if (before) {  // As the first bytes of a stranger: it is no greeting.
+    if (before) {  // The first bytes of a stranger are no greeting.
       const UniqueFd stranger = ConnectTo(AddressOf(store, 0));
       Send(stranger, &head, sizeof head);
       EXPECT_THAT(ExchangeBoth(store, *zero), testing::ElementsAre("11", "10"));

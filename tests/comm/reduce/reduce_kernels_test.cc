@@ -26,7 +26,7 @@ constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kAvg,  ReduceOp::kProduct
                              ReduceOp::kMin, ReduceOp::kMax,  ReduceOp::kBand,
                              ReduceOp::kBor, ReduceOp::kBxor, ReduceOp::kPremulSum};
 
-// ---- A second, slow meaning of each type, by way of doubles.
+// ---- A second, slow implementation of each type with doubles.
 
 struct FloatFormat {
   int mantissa_bits, least_exponent;
@@ -46,7 +46,7 @@ double Decode16(const FloatFormat& format, uint16_t bits) {
                                                  format.mantissa_bits);
 }
 
-// The nearest number of the format, ties to even.
+// Rounds to the nearest number of the format, ties to even.
 double RoundTo(const FloatFormat& format, double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const int exponent = std::max(std::ilogb(value), format.least_exponent);
@@ -88,7 +88,7 @@ bool IsFloat(DataType type) {
          type == DataType::kFloat64;
 }
 
-// What an intermediate result is kept in.
+// Rounds an intermediate result to the precision that the kernels keep.
 double Intermediate(DataType type, double value) {
   if (type == DataType::kFloat64) return value;
   return IsFloat(type) ? static_cast<float>(value) : value;
@@ -162,7 +162,7 @@ std::vector<std::byte> RandomElements(DataType type, size_t count, std::mt19937*
   return bytes;
 }
 
-// float32 sums of 16-bit floats are exact in double before they are rounded; products, too.
+// In double, float32 sums and products of 16-bit floats are exact before they are rounded.
 TEST(Reduce, AgreesWithArithmeticInDouble) {
   std::mt19937 random(1);
   const std::string before = VectorsInUse();
@@ -234,7 +234,7 @@ TEST(Reduce, EverySixteenBitFloatSurvives) {
   UseVectors(UsableVectors().front());
 }
 
-// 2048 + 1 + 1: each one alone would be rounded away.
+// 2048 + 1 + 1: each 1 alone would be rounded away.
 TEST(Reduce, SixteenBitFloatsAreRoundedOnce) {
   const uint16_t values[3] = {0x6800, 0x3c00, 0x3c00};
   std::vector<const std::byte*> sources;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What every Transport promises, run over each of them.
+// Tests what every Transport promises, on each of them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ Incoming From(Rank peer, std::span<std::byte> bytes, uint64_t number = 0, Call c
   return {{peer, call, number}, bytes};
 }
 
-// One byte from `peer`, and the status as text.
+// Receives one byte from `peer`. Returns the status as text.
 std::string AwaitByte(Transport& transport, Rank peer, Duration patience = 30s,
                       uint64_t number = 17, Call call = {Verb::kAllReduce}) {
   std::byte byte;
@@ -81,7 +81,7 @@ TEST_P(TransportContract, BytesArriveWhole) {
 
 TEST_P(TransportContract, MessagesOfOneNumberKeepTheirOrder) {
   constexpr int kCount = 2000;
-  // Small ones between large ones, all under way at once.
+  // Small messages between large ones, all in flight at once.
   const auto size_of = [](int i) -> size_t { return i % 50 == 7 ? 40000 : i % 97; };
   const auto results = Run(2, [&](TestRank& self) -> std::string {
     Transport& transport = self.transport;
@@ -186,8 +186,8 @@ TEST_P(TransportContract, EveryoneTalksToEveryone) {
   EXPECT_THAT(results, Each("OK"));
 }
 
-// Rank 0 waits for 1, which waits until 2 has sent, which waits until 0 has taken what it asked for
-// and does not wait for.
+// Rank 0 waits for 1, which waits until 2 has sent; 2 waits until 0 has received what it began to
+// receive but does not wait for.
 TEST_P(TransportContract, WhatWasStartedGoesOnWhileAnotherIsWaitedFor) {
   const auto results = Run(3, [](TestRank& self) -> std::string {
     Transport& transport = self.transport;
@@ -252,7 +252,7 @@ TEST_P(TransportContract, OtherNumberOfBytesIsRefused) {
                                   HasSubstr("expects 2 bytes"), HasSubstr("sends 3"))));
 }
 
-// Rank 3 waits for 2, 2 for 1, 1 for 0: each hears why from the one it waits for.
+// Rank 3 waits for 2, 2 for 1, 1 for 0. Each learns the reason from the rank it waits for.
 TEST_P(TransportContract, DeathIsToldToThoseWhoWaitForOthers) {
   const auto results = Run(5, [](TestRank& self) -> std::string {
     Transport& transport = self.transport;
@@ -360,7 +360,7 @@ TEST_P(TransportContract, AbortReleasesAllWhoWait) {
     Outgoing sent = To(0, {&byte, 1}, 16, {Verb::kBarrier});
     if (transport.rank() == 2) transport.Start(&sent);
     if (transport.rank() == 0) AwaitByte(transport, 2, 30s, 16, {Verb::kBarrier});
-    // Rank 0 and 1 wait for each other and hear of it from the one that has talked to them.
+    // Ranks 0 and 1 wait for each other and learn of the abort from rank 2, which talked to them.
     if (transport.rank() != 2) return AwaitByte(transport, 1 - transport.rank());
     std::thread other([&] { transport.Abort("enough"); });
     const std::string result = AwaitByte(transport, 0);

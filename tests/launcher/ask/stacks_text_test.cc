@@ -51,7 +51,7 @@ TEST(TakeStacks, BelievesANodeOfItsOwnRanksAlone) {
   const auto stacks = TakeStacks(answer);
   EXPECT_EQ(answer.nodes[0].problem, "has an answer that cannot be read");
   ASSERT_THAT(stacks, SizeIs(3));
-  EXPECT_THAT(stacks[1].ranks, ElementsAre(3));  // 9 is none of node1's.
+  EXPECT_THAT(stacks[1].ranks, ElementsAre(3));  // Rank 9 is not on node1.
 }
 
 TEST(StackListJson, HoldsAllOfIt) {

@@ -29,7 +29,7 @@ RankPicture Picture(Rank rank, int64_t number, bool inside) {
   return picture;
 }
 
-// node1's last rank has not come.
+// A hang: the last rank of node1 has not come to the collective.
 JobAnswer Hang() {
   RankPicture odd = Picture(3, 3, false);
   odd.place = "load (loader.py:88)";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Expands each line of standard input: the hosts between spaces, or "!" and what is wrong. For
+// Expands each line of standard input: prints the hosts between spaces, or "!" and the error. For
 // hostlist_differential_test.py.
 
 #include <iostream>

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr size_t kMany = 1 << 16;
 
-// "n1 n2", or the error in "<>".
+// The hosts as "n1 n2", or the error in "<>".
 std::string Expanded(absl::string_view text, size_t max_hosts = kMany) {
   const auto hosts = ExpandHostlist(text, max_hosts);
   if (hosts.ok()) return absl::StrJoin(*hosts, " ");

@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A directory with files, in place of this machine's root.
+// A directory with files that stands for this machine's root.
 class Root {
  public:
   Root() : path_(absl::StrCat(testing::TempDir(), "/hlaunch_root_", ::getpid())) {
@@ -43,7 +43,7 @@ Surroundings Of(std::vector<std::string> entries, std::string host = "here",
   return {Environment(std::move(entries)), std::move(host), {77, 70}, std::move(root)};
 }
 
-// "--nnodes=2 (SLURM_STEP_NUM_NODES)" of each option.
+// Each option as "--nnodes=2 (SLURM_STEP_NUM_NODES)".
 std::vector<std::string> Texts(const ClusterPlace& place) {
   std::vector<std::string> texts;
   for (const PlaceValue& value : place.values) {
@@ -61,7 +61,7 @@ std::string Fact(const ClusterPlace& place, const std::string& name) {
   return "";
 }
 
-// The second node's task of step 17.3, as srun sets it; the later entries win.
+// The variables of the second node's task of step 17.3, as srun sets them; later entries win.
 std::vector<std::string> Step(std::vector<std::string> more = {}) {
   std::vector<std::string> entries = std::move(more);
   for (const char* entry :
@@ -127,7 +127,7 @@ TEST(FindSlurm, SaysWhatPeopleAskFor) {
 }
 
 TEST(FindSlurm, TakesNothingOutsideOfAStep) {
-  // A batch script and salloc's shell; the latter as a step of its own in newer releases.
+  // A batch script and salloc's shell, which is its own step in newer releases.
   for (const std::vector<std::string>& entries : std::vector<std::vector<std::string>>{
            {"SLURM_JOB_ID=17", "SLURM_PROCID=0", "SLURM_NODEID=0", "SLURM_JOB_NUM_NODES=3"},
            {"SLURM_JOB_ID=17", "SLURM_STEP_ID=4294967290", "SLURM_PROCID=0", "SLURM_NNODES=3"}}) {
@@ -164,7 +164,7 @@ TEST(FindSlurm, StartsTheNodesOfAnAllocation) {
                           "--mpi=none (SLURM_JOB_NODELIST)"));
   EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=8(x2)"}), "--hosts=n1:8,n2:8 (SLURM_JOB_NODELIST)");
   EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=1(x2)"}), "--hosts=n1,n2 (SLURM_JOB_NODELIST)");
-  // One node is this one, unless salloc's shell is on a login node.
+  // A single node is this host, unless salloc's shell is on a login node.
   const std::vector<std::string> one = {"SLURM_JOB_NODELIST=n1"};
   EXPECT_EQ(HostsOf(one), "none");
   EXPECT_EQ(HostsOf({"SLURM_JOB_NODELIST=n1", "SLURMD_NODENAME="}, "login"),
@@ -234,7 +234,7 @@ TEST(FindSlurm, TakesNothingOfAnotherProcessVariables) {
                             "laptop"),
                          "auto")
                    .found());
-  // In a container with pids of its own, and on a site whose node names are no host names.
+  // In a container with its own pid namespace, and on a site whose node names are no host names.
   EXPECT_TRUE(FindPlace(Of(stray, "n04.cluster.org"), "auto").found());
   EXPECT_TRUE(FindPlace(Of(Step(), "laptop"), "auto").found());
 }
@@ -405,7 +405,7 @@ TEST(FindMpirun, LeavesSrunsOwnTasksToSlurm) {
   auto entries =
       Step({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=1"});
   EXPECT_EQ(FindPlace(Of(entries), "auto").cluster, "slurm");
-  // Open MPI's daemon is a step of its own, with other numbers.
+  // Open MPI's daemon is its own step, with other numbers.
   entries =
       Step({"OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_SIZE=1"});
   EXPECT_EQ(FindPlace(Of(entries), "auto").cluster, "mpirun");
@@ -489,7 +489,7 @@ TEST(FindLsf, NeedsAWordOrJsrun) {
   EXPECT_THAT(FindPlace(Of(job, "other"), "lsf").refusal.message(), HasSubstr("names 2 hosts"));
 }
 
-// IBM's Open MPI gives jsrun's tasks the words of mpirun as well.
+// IBM's Open MPI also gives jsrun's tasks the variables of mpirun.
 TEST(FindLsf, IsAskedBeforeTheMpirunThatJsrunLooksLike) {
   const std::vector<std::string> task = {"LSB_JOBID=9",
                                          "LSB_MCPU_HOSTS=batch 1 n1 42 n2 42",
@@ -554,7 +554,7 @@ TEST(FindVertex, CountsTheHostsOfAllPools) {
   }
 }
 
-// One system that its variables alone describe: the second of two nodes.
+// A system that only its variables describe: the second of two nodes.
 struct Described {
   const char* word;
   std::vector<std::string> entries;
@@ -652,7 +652,7 @@ TEST(FindByHand, TellsNodesFromWorkers) {
   EXPECT_EQ(texts({"RANK=1", "WORLD_SIZE=2"})[0], "--nnodes=2 (WORLD_SIZE)");
   EXPECT_EQ(texts({"NODE_RANK=1", "WORLD_SIZE=16", "LOCAL_WORLD_SIZE=8"})[0],
             "--nnodes=2 (WORLD_SIZE)");
-  // A worker's own variables, and those of one node.
+  // The variables of a worker, and those of a job with one node.
   EXPECT_THAT(texts({"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1"}), IsEmpty());
   EXPECT_THAT(texts({"RANK=1", "WORLD_SIZE=2", "TORCHELASTIC_RUN_ID=none"}), IsEmpty());
   EXPECT_THAT(texts({"RANK=0", "WORLD_SIZE=1"}), IsEmpty());
@@ -700,7 +700,7 @@ TEST(FindByHand, LeavesAloneWhatIsOfOneNode) {
     const ClusterPlace place = FindPlace(Of(entries), "auto");
     EXPECT_TRUE(place.refusal.ok() && place.needs_nnodes.empty()) << entries[0];
   }
-  // What a worker starts, also one of --per-node.
+  // A process that a worker starts, also a worker of --per-node.
   EXPECT_FALSE(
       FindPlace(Of({"HLAUNCH_JOB_ID=j", "MASTER_ADDR=n1", "NODE_RANK=1"}), "auto").found());
 }
@@ -739,7 +739,7 @@ TEST(ReadSystems, NamesTheRowAndTheField) {
               HasSubstr("system 1: 'nodes' is no field"));
   EXPECT_THAT(error(R"({"systems": [{"word": 7}]})"),
               HasSubstr("system 1: 'word' is no field, or"));
-  for (const char* word : {"auto", "none", kOwnCluster}) {  // None of them would name the row.
+  for (const char* word : {"auto", "none", kOwnCluster}) {  // None of these could name the row.
     EXPECT_THAT(error(absl::StrCat(R"({"systems": [{"word": ")", word,
                                    R"(", "title": "b", "proof": "C", "rank": "R"}]})")),
                 HasSubstr(absl::StrCat("system 1: 'word' may not be ", word)));

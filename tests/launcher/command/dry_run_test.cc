@@ -74,7 +74,7 @@ TEST(DescribeEnv, ShowsWhatIsKnownAndAPlaceholderForTheRest) {
   EXPECT_THAT(text, HasSubstr("\nWORLD_SIZE=4\n"));
   EXPECT_THAT(text, HasSubstr("\nMASTER_ADDR=127.0.0.1\n"));
   EXPECT_THAT(text, HasSubstr("\nMASTER_PORT='?'\n"));
-  EXPECT_THAT(text, HasSubstr("\nTORCHELASTIC_RUN_ID='?'\n"));  // Another one with each start.
+  EXPECT_THAT(text, HasSubstr("\nTORCHELASTIC_RUN_ID='?'\n"));  // It differs with each start.
   EXPECT_THAT(text, HasSubstr("\nOMP_NUM_THREADS=2\n"));
   EXPECT_THAT(text, Not(HasSubstr("PET_X")));
 }

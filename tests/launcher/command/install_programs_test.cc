@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// An installation of two programs below a folder of its own, and a folder `to` that is not there.
+// An installation of two programs in its own folder, and a folder `to` that does not exist.
 class InstallProgramsTest : public testing::Test {
  protected:
   InstallProgramsTest() {
@@ -51,7 +51,7 @@ TEST_F(InstallProgramsTest, LinksLeadToTheProgram) {
   EXPECT_THAT(*InstallLinks(self_, to_),
               ElementsAre(to_ + "/torchrun", to_ + "/mpirun", to_ + "/mpiexec"));
   EXPECT_EQ(fs::read_symlink(to_ + "/torchrun"), self_);
-  EXPECT_TRUE(InstallLinks(self_, to_).ok());  // It is there already.
+  EXPECT_TRUE(InstallLinks(self_, to_).ok());  // The link exists already.
 }
 
 TEST_F(InstallProgramsTest, ALinkLeavesAnothersProgramAlone) {

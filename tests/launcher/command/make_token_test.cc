@@ -77,7 +77,7 @@ TEST_F(WriteTokenFileTest, KeepsATokenThatIsThereUnlessItIsToReplaceIt) {
   EXPECT_TRUE(WriteTokenFile(path_, "second", true).ok());
   EXPECT_EQ(ReadTokenFile(path_)->content, "second\n");
   const std::filesystem::directory_iterator files(folder_ + "/a/b");
-  EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // No draft is left.
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // No temporary file is left.
 }
 
 TEST_F(WriteTokenFileTest, TakesADraftThatACrashLeftForNoToken) {

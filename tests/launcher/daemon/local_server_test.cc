@@ -20,7 +20,7 @@
 namespace hlaunch {
 namespace {
 
-// As long as it lives, this process gets no descriptor.
+// While this object lives, the process can open no descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -59,8 +59,8 @@ TEST(LocalServer, LetsAConnectionWaitWhereThereIsNoDescriptorForIt) {
     const NoDescriptors none;
     for (int i = 0; i < 1000; ++i) turns += loop.poll_one();
   }
-  EXPECT_LT(turns, 100u);                                        // It does not try again and again.
-  ASSERT_EQ(::send(client.get(), "\xff\xff\xff\xff", 4, 0), 4);  // This is no frame.
+  EXPECT_LT(turns, 100u);                                        // It does not spin.
+  ASSERT_EQ(::send(client.get(), "\xff\xff\xff\xff", 4, 0), 4);  // These bytes are no frame.
   char byte = 0;
   ssize_t n = 0;
   while ((n = ::recv(client.get(), &byte, 1, MSG_DONTWAIT)) < 0 && errno == EAGAIN) loop.run_one();

@@ -23,7 +23,7 @@ TEST(RenewalTime, IsOneOfItsOwnForEachOfManyHostsThatHaveJoinedTogether) {
     EXPECT_EQ(time, RenewalTime(host));
     times.insert(time / 600);
   }
-  EXPECT_GT(times.size(), 200u);  // Of 288 times of ten minutes.
+  EXPECT_GT(times.size(), 200u);  // Two days have 288 times of ten minutes.
 }
 
 TEST(RenewalTime, IsWithinAShortLife) {

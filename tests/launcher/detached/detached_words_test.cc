@@ -51,7 +51,7 @@ TEST(ParseStopOptions, ReadsTheGrace) {
   EXPECT_FALSE(Parse(ParseStopOptions, {"--grace", "soon"}).ok());
 }
 
-// What CheckDetach says of this command line at a place.
+// The answer of CheckDetach to this command line on `cluster`.
 std::string Check(std::vector<const char*> words, const std::string& cluster = "none") {
   words.insert(words.begin(), {"hlaunch", "--detach"});
   words.push_back("train.py");

@@ -25,7 +25,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A directory of this test alone.
+// A directory that only this test uses.
 class KnownJobsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,7 +37,7 @@ class KnownJobsTest : public testing::Test {
 
   std::string jobs() const { return directory_ + "/state/hlaunch"; }
 
-  // One that this process holds.
+  // Makes a job that this process holds.
   DetachedJob Make(const std::string& id, int64_t started_ms) {
     DetachedJob job;
     job.id = id;
@@ -114,7 +114,7 @@ TEST(Lives, IsDecidedByBootNamespaceAndStart) {
   const ProcessPlace here = PlaceOfThisProcess();
   EXPECT_EQ(Lives(here, here), true);
   ProcessPlace other = here;
-  other.start_time += 1;  // Its pid has another process now.
+  other.start_time += 1;  // Another process has its pid now.
   EXPECT_EQ(Lives(other, here), false);
   other = here;
   other.boot_id = "another";

@@ -71,7 +71,7 @@ TEST(LogLineCutter, WaitsForTheEndOfALineAndCutsALongOne) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3);
 }
 
-// A directory of this test alone.
+// A directory that only this test uses.
 class LogReaderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -99,7 +99,7 @@ TEST_F(LogReaderTest, FollowsAFileThatComesLaterAndIsPutAside) {
   for (int n = 0; n < 50; ++n) {
     wanted.push_back(absl::StrCat("line ", n));
     file.Write(MakeLogLine(kTime, STDOUT_FILENO, true, wanted.back()));
-    if (n % 3 != 0) continue;  // Several files have come since the last look.
+    if (n % 3 != 0) continue;  // Several files may appear between two looks.
     for (std::string& text : Read(reader)) found.push_back(std::move(text));
   }
   for (std::string& text : Read(reader)) found.push_back(std::move(text));

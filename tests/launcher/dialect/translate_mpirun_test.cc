@@ -31,7 +31,7 @@ std::vector<std::string> Split(const std::string& line) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
-// Of the only file that is there.
+// Reads `path`; only the file "programs" exists.
 absl::StatusOr<std::string> ReadPrograms(const std::string& path) {
   if (path == "programs") {
     return "# two of them\n-n 2 -x A=1 ./a 'x y'\n\n  -n 1 -wdir /tmp ./b\n";
@@ -45,7 +45,7 @@ absl::StatusOr<TranslatedLine> Translate(const std::string& line,
   return TranslateMpirun(Split(line), environment, ReadPrograms);
 }
 
-// What a line of mpirun becomes, without what every line has; or the error.
+// The translation of a command line of mpirun, without the words that every one has; or the error.
 std::string Became(const std::string& line, const Environment& environment = Environment()) {
   const auto translated = Translate(line, environment);
   if (!translated.ok()) return std::string(translated.status().message());
@@ -207,7 +207,7 @@ TEST(TranslateMpirun, NumbersTheRanksOfSeveralPrograms) {
   for (const auto& row : rows) EXPECT_EQ(Became(row.typed, environment), row.becomes) << row.typed;
 }
 
-// As Open MPI: without a number the slots of the allocation, not the CPUs of this host.
+// Like Open MPI: without a number, the slots of the allocation count, not the CPUs of this host.
 TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   const Environment slurm({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]"});
   EXPECT_EQ(Became("x", slurm), "--hosts=allocation -- x");
@@ -316,7 +316,7 @@ TEST(MpirunWords, AreInTheHelpWithoutMarkdown) {
               AllOf(HasSubstr("  --timeout S\n"), Not(HasSubstr("`")), Not(HasSubstr("]("))));
 }
 
-// What comes of it is a line that hlaunch takes.
+// hlaunch accepts the translated lines.
 TEST(TranslateMpirun, MakesLinesThatHlaunchReads) {
   const auto line = Translate(
       "-n 2 --tag-output --timestamp-output --merge-stderr-to-stdout --stdin none --wdir /tmp "

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A folder as a pod finds its service account in.
+// A folder like the one in which a pod finds its service account.
 class FindKubernetesTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// What is on the disk when the head is killed before it has written one file of a turn.
+// The state on the disk when the head is killed before it has written one of the files of a turn.
 class HeadFilesTest : public testing::Test {
  protected:
   HeadFilesTest()
@@ -27,7 +27,7 @@ class HeadFilesTest : public testing::Test {
         folder_(*TrustFolder::Make(path_, ::geteuid(), ::getegid())) {}
   ~HeadFilesTest() override { std::filesystem::remove_all(path_); }
 
-  // A job of two nodes that runs, and all of it on the disk.
+  // Starts a job of two nodes and writes all of it to the disk.
   void SetUp() override {
     for (const char* host : {"node1", "node2"}) world_.Come(host, FactsOf(8));
     job_ = world_.Submit(RequestOf(2));
@@ -69,7 +69,7 @@ TEST_F(HeadFilesTest, ANumberIsKeptBeforeTheLastJobIsForgotten) {
   for (const char* host : {"node1", "node2"}) world_.Tell(host, job_, PartState::kEnded, "", 0);
   world_.Tell("node1", world_.Submit(RequestOf(1)), PartState::kEnded, "", 0);
   ASSERT_TRUE(Write().ok());
-  EXPECT_EQ(ReadHeadRecord(folder_)->last_number, 1u);  // The other number is in a job's file.
+  EXPECT_EQ(ReadHeadRecord(folder_)->last_number, 1u);  // The other is in a job's file.
   world_.Pass(std::chrono::hours(24 * 8));
   WriteUntil("cluster.json");
   EXPECT_EQ(Read().jobs.size(), 2u);

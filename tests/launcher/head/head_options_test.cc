@@ -72,7 +72,7 @@ TEST(HeadRelay, AnswersForAHostThatDoesNot) {
   for (const uint64_t peer : {1, 1, 2}) relay.Ask(peer, "node", "log", {}, true, now, done);
   Envelope answer;
   answer.id = ids[0];
-  relay.TakeAnswer(2, answer);  // It was not asked.
+  relay.TakeAnswer(2, answer);  // Peer 2 was not asked this question.
   EXPECT_TRUE(ends.empty());
   relay.TakeAnswer(1, answer);
   relay.Left(1);

@@ -39,7 +39,7 @@ using testing::HasSubstr;
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 const ClusterUser kAlice = {"alice", 1001, false, false};
-const ClusterUser kBob = {"bob", 1002, false, true};  // Says that he is on the head's host.
+const ClusterUser kBob = {"bob", 1002, false, true};  // Claims to be on the head's host.
 const ClusterUser kAda = {"ada", 1003, true, false};
 const ClusterUser kRoot = {"root", 0, true, false};
 
@@ -53,7 +53,7 @@ json OneNodeJob() {
   return ToJson(request);
 }
 
-// A host's daemon, as far as the head sees it: it starts all that it is told to.
+// A host's daemon as the head sees it: it starts everything that it is told to.
 class FakeDaemon {
  public:
   FakeDaemon(asio::io_context& loop, uint16_t port, const HostIdentity& identity)
@@ -62,7 +62,7 @@ class FakeDaemon {
                [](const absl::Status&) {}}) {}
 
   ClusterLink& link() { return link_; }
-  std::vector<std::string> orders;  // "start 1"
+  std::vector<std::string> orders;  // Such as "start 1".
   bool answers_logs = true;
   bool told = false;
 
@@ -153,7 +153,7 @@ class HeadServiceTest : public testing::Test {
     head_ = std::move(started).value();
   }
 
-  // The head ends, and another begins with what is on the disk.
+  // The head ends, and another one starts from the disk.
   void RestartHead() {
     FakeDaemon& daemon = Daemon("node1");
     daemon.told = false;
@@ -332,13 +332,13 @@ TEST_F(HeadServiceTest, RenewsAHostsCertificate) {
   const HostRequest request = MakeHostRequest("node1").value();
   const json body = {{"request", request.request}};
   const auto of_a_user = Ask("node1", kRoot, "renew", body);
-  EXPECT_FALSE(of_a_user.ok());  // He would have a host's certificate for a key of his own.
+  EXPECT_FALSE(of_a_user.ok());  // Else a user gets a host's certificate for any key.
   const auto answer = Ask("node1", std::nullopt, "renew", body);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(ReadHostCertificate(answer->at("certificate").get<std::string>())->host, "node1");
 }
 
-// As after 40 days without power.
+// This is the state after 40 days without power.
 TEST_F(HeadServiceTest, RenewsTheExpiredCertificateOfItsOwnHostAndOfNoOther) {
   head_.reset();
   const std::time_t long_ago = std::time(nullptr) - 40 * 86400;

@@ -101,8 +101,8 @@ TEST(RepeatsTheEnd, OnlyWhatSrunSaysOfTheExitCode) {
 TEST(GoesOnWithout, ADrainedOrALostNodeIfEnoughOthersLive) {
   EXPECT_TRUE(GoesOnWithout(kExitOk, 2, 2));
   EXPECT_TRUE(GoesOnWithout(kExitAgentLost, 2, 2));
-  EXPECT_FALSE(GoesOnWithout(kExitOk, 1, 2));  // Too few: the job is over.
-  EXPECT_FALSE(GoesOnWithout(7, 2, 2));        // It failed.
+  EXPECT_FALSE(GoesOnWithout(kExitOk, 1, 2));  // Too few nodes: the job is over.
+  EXPECT_FALSE(GoesOnWithout(7, 2, 2));        // The node failed.
 }
 
 TEST(ExitCodeOfJob, IsTheJobsOwn) {
@@ -122,7 +122,7 @@ TEST(ExitCodeOfJob, IsTheJobsOwn) {
   EXPECT_EQ(code({kExitNodeStopped, std::nullopt}, true), kExitNotStarted);
   EXPECT_EQ(code({130, 130}, false, 2), 130);
   EXPECT_EQ(code({0, 0}, false, 2), kExitOk);
-  JobEnd cut;  // No connection is left that could say it.
+  JobEnd cut;  // No connection is left to report it.
   cut.exit_codes = {std::nullopt, kExitNodeStopped};
   cut.decided = 3;
   EXPECT_EQ(ExitCodeOfJob(cut), 3);

@@ -64,7 +64,7 @@ TEST(ParseHostfile, TakesWhatOtherLaunchersWrite) {
                                   "c:3\r\nd[1-2]\n\te\n",
                                   "hosts")),
               ElementsAre("a:4", "b:2", "c:3", "d1", "d2", "e"));
-  // As PBS repeats a host for each of its slots.
+  // PBS repeats a host for each of its slots.
   EXPECT_THAT(Shown(ParseHostfile("a\na\nb\nb\n", "hosts")), ElementsAre("a:2", "b:2"));
 }
 

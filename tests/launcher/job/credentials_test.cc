@@ -21,7 +21,7 @@ constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 
 const CertificateFiles kFiles = {"/c", "/k", "/a"};
 
-// Every token file holds `kToken`.
+// Finds the credentials where every token file holds `kToken`.
 absl::StatusOr<Credentials> Find(const std::string& token_file, const CertificateFiles& files,
                                  std::vector<std::string> variables = {},
                                  const std::string& tls = "") {

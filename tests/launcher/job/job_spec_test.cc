@@ -255,7 +255,7 @@ TEST(MakeJobSpec, KeepsTheRendezvousPortFromAStoreOfRank0) {
   EXPECT_THAT(one->warnings, IsEmpty());
 }
 
-// A lone worker may start the ranks itself, and then they do not look for hlaunch's store.
+// A lone worker may start the ranks itself; those ranks do not look for hlaunch's store.
 TEST(MakeJobSpec, LeavesTheStoreToALoneWorker) {
   const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};
   const auto serves = [](const std::vector<const char*>& words,
@@ -286,7 +286,7 @@ TEST(MakeJobSpec, TakesThePortOfOneNodesStaticEndpointForTheWorkers) {
   EXPECT_EQ(port({"--master-port=29512", "x"}), 29512);
 }
 
-// Called as torchrun, it speaks as torchrun does where that puts anything before lines.
+// When called as torchrun, hlaunch prefixes lines as torchrun does.
 TEST(MakeJobSpec, HasTorchrunsPrefixByItsName) {
   const auto prefix = [](std::vector<const char*> words, const char* program = "torchrun") {
     words.insert(words.begin(), program);
@@ -313,11 +313,11 @@ TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
   EXPECT_EQ(Make(plain, {"HOME=/home/ann"})->token, kToken);
   EXPECT_EQ(Make(plain, {"HOME=/home/ann"}, FakeProbes(absl::NotFoundError("no")))->token, "");
   EXPECT_EQ(Make({"--nnodes=2", "--token-file=none", "x"}, {in_environment})->token, "");
-  EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // One node asks nobody for it.
+  EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // A single node needs no token.
 }
 
-// What workers tell the master store crosses the network in clear only where nobody could encrypt
-// it, or the user says so.
+// The traffic to the master store crosses the network in clear text only if no encryption is
+// possible, or if the user says so.
 TEST(MakeJobSpec, CarriesTheStoresTrafficWhereThereIsAToken) {
   using Words = std::vector<const char*>;
   const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};

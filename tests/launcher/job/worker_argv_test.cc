@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Argv = std::vector<std::string>;
 
-// An empty working directory with programs beside it: bin/python3, bin/tool, venv/bin/python.
+// An empty working directory, and programs beside it: bin/python3, bin/tool, venv/bin/python.
 class MakeWorkerArgvTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -27,8 +27,7 @@ using testing::HasSubstr;
 constexpr std::time_t kNow = 1800000000;
 const Endpoint kHead = {"node0", 29400};
 
-// Two hosts, of which one is a head, in folders of their own. What would go over the wire goes by a
-// call.
+// Two hosts, one of them a head, each in its own folder. A function call stands for the wire.
 class TwoHostsTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// A host joins a head over the real wire, and comes with what it was given.
+// Tests that a host joins a head over the real wire and connects with what it was given.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
 
-// A head's desk behind its server, in a thread of its own.
+// A head's desk behind its server, in its own thread.
 class HeadThread {
  public:
   explicit HeadThread(const std::string& folder)
@@ -66,7 +66,7 @@ class HeadThread {
 
   Endpoint place() const { return {"127.0.0.1", port_}; }
 
-  // What `use` says of the desk, in the head's thread.
+  // The result of `use` on the desk, in the head's thread.
   template <typename Use>
   auto With(Use use) {
     std::optional<decltype(use(desk_))> result;
@@ -101,7 +101,7 @@ class HeadThread {
   }
 
   const TrustFolder folder_;
-  JoinDesk desk_;  // The thread's, as the next.
+  JoinDesk desk_;  // Belongs to the thread, like the next member.
   std::map<std::string, int> came_;
   asio::io_context loop_;
   std::unique_ptr<ClusterServer> server_;
@@ -140,7 +140,7 @@ class JoinOverWire : public testing::Test {
     return JoinCluster(PathsOf(host), {head_->place(), token, host}, ask,
                        [] { return std::time(nullptr); });
   }
-  // Whether the head lets in who shows what is in this folder of a host.
+  // Whether the head admits a host that shows the identity in this folder.
   bool IsLetIn(const std::string& folder) {
     const HostIdentity identity = *ReadIdentity(*TrustFolder::Open(PathsOf(folder).host), kOfHost);
     const std::string host = CheckHostIdentity(identity)->host;
@@ -171,7 +171,7 @@ TEST_F(JoinOverWire, AHostIsLetInUntilItIsThrownOut) {
   ASSERT_TRUE(
       head_->With([](JoinDesk& desk) { return desk.ThrowOut("node1", std::time(nullptr)); }).ok());
   EXPECT_FALSE(IsLetIn("node1"));
-  // A stolen copy of what it had is no way back when the host has joined again.
+  // A stolen copy of the old identity is useless once the host has joined again.
   fs::rename(root_ + "/node1", root_ + "/stolen");
   ASSERT_TRUE(Join("node1", head_->Token()).ok());
   EXPECT_TRUE(IsLetIn("node1"));

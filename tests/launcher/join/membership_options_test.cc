@@ -20,7 +20,7 @@ absl::StatusOr<MembershipOptions> Parse(std::vector<const char*> words) {
   return ParseMembershipOptions(static_cast<int>(words.size()), words.data());
 }
 
-// What is wrong with these words.
+// The error of these words.
 std::string Trouble(const std::vector<const char*>& words) {
   const auto parsed = Parse(words);
   EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);

@@ -53,7 +53,7 @@ TEST_F(ReadTokenOfTest, SaysWhatIsWrong) {
   EXPECT_THAT(std::string(ReadTokenOf("/no/such").status().message()), HasSubstr("cannot be read"));
 }
 
-// A person types it and ends the line, not the file.
+// A person types the token and ends the line, not the file.
 TEST_F(ReadTokenOfTest, TakesALineOfStdin) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);

@@ -55,7 +55,7 @@ TEST(RaiseDescriptorLimit, RaisesToTheHardLimitAndTellsTheOldOne) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// The size of this process's table of descriptors.
+// The size of this process's descriptor table.
 uint64_t TableSize() {
   std::ifstream status("/proc/self/status");
   std::string word;

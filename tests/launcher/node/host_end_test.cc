@@ -25,8 +25,8 @@ TEST(EndsWithHost, BySomebodysWishAlone) {
 TEST(NoneLivesFrom, IsLaterThanAnyOtherNodesFence) {
   const Lease lease{seconds(1), seconds(3), seconds(6)};
   const Instant lost = Instant{} + seconds(100);
-  // This node was heard half a lease before the loss; the leader believes until nine tenths after,
-  // and is forgiven all that can be.
+  // This node was heard half a lease before the loss. The leader believes in its lease until nine
+  // tenths after it, and is forgiven as much as possible.
   const Allowance own = AllowanceAt(lease, lost - milliseconds(500), {});
   const Instant led = lost + milliseconds(900);
   const Allowance leader = AllowanceAt(lease, led, led + lease.loss_limit + lease.margin / 2);

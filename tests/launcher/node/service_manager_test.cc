@@ -46,7 +46,7 @@ TEST(FindNotifyPlace, TakesAWatchdogThatIsMeantForThisProcessOrItsKeeper) {
   EXPECT_EQ(Find({micros}).watchdog, seconds(0));
 }
 
-// The manager's end: a socket with an abstract name.
+// The service manager's end: a socket with an abstract name.
 class ServiceManagerTest : public testing::Test {
  protected:
   ServiceManagerTest() : name_(absl::StrCat("@hlaunch_test_", ::getpid())) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kPatienceMillis = 100'000;
 
-// Each in a process of its own, since it takes the signals of the whole process.
+// Runs `body` in its own process, since it takes the signals of the whole process.
 template <typename Body>
 void InAProcess(Body body, const testing::ExitedWithCode& ends) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

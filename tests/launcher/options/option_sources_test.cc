@@ -20,7 +20,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
-// "--nnodes=2 (PET_NNODES)" of each.
+// Each found value as "--nnodes=2 (PET_NNODES)".
 std::vector<std::string> Texts(const absl::StatusOr<std::vector<FoundValue>>& found) {
   EXPECT_TRUE(found.ok()) << found.status();
   std::vector<std::string> texts;
@@ -171,7 +171,7 @@ TEST(ParseOptions, PrefersWhatIsTypedThenTheConfigThenVariables) {
       options->sources,
       ElementsAre(absl::StrCat(path, ": max_restarts gives --max-restarts=4"),
                   "PET_ROLE gives --role=env", absl::StrCat(path, ": keep-env gives --keep-env")));
-  // What another host would have to type.
+  // The words that a user on another host would have to type.
   EXPECT_THAT(options->option_words, ElementsAre("hlaunch", "--nproc-per-node=2", "--config", path,
                                                  "--max-restarts=4", "--role=env", "--keep-env"));
   ::unlink(path.c_str());

@@ -36,7 +36,7 @@ absl::StatusOr<Options> Parse(std::vector<const char*> words,
                       Surroundings{Environment(std::move(env)), "n2", {}, ""});
 }
 
-// Nodes, rank, endpoint, workers and the job's id in a line.
+// The nodes, rank, endpoint, workers and job id in a line.
 std::string Place(const absl::StatusOr<Options>& options) {
   if (!options.ok()) return std::string(options.status().message());
   return absl::StrCat(options->policy.min_nodes, ":", options->policy.max_nodes, " rank ",
@@ -169,7 +169,8 @@ TEST(TakePlace, RefusesOneOfSeveralNodesThatTrainAlone) {
   EXPECT_EQ(Place(Parse({"--nnodes", "2"}, by_hand)), "2:2 rank 1 at n1 x 1 id ");
 }
 
-// What users set themselves: it is taken or named, and nobody waits for a node that cannot come.
+// Values that users set are taken or named in an error, and no job waits for a node that cannot
+// come.
 TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
   struct Case {
     std::vector<const char*> words;
@@ -199,7 +200,7 @@ TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
   }
   EXPECT_THAT(Parse({"--nnodes", "2"}, {"MASTER_ADDR=localhost", "NODE_RANK=1"})->cluster_warnings,
               ElementsAre(HasSubstr("where only nodes on this host meet")));
-  // The allocation around it still says that it is one node of several.
+  // The surrounding allocation still says that this is one node of several.
   EXPECT_THAT(
       Parse({}, {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3", "MASTER_ADDR=n1"})->cluster_warnings,
       ElementsAre(HasSubstr("one node of the 3")));

@@ -81,7 +81,7 @@ TEST(HostsText, KeepsItsColumnsBelowEachOther) {
   HostView host;
   host.name = "nöde0";
   host.state = "free";
-  host.version = "0.1.0+0123456789ab";  // Is cut, with an ellipsis of three bytes.
+  host.version = "0.1.0+0123456789ab";  // It is cut, with an ellipsis of three bytes.
   host.labels = {"rack7"};
   const std::string text = HostsText({"", {host}, {}}, kNow);
   EXPECT_THAT(text, HasSubstr("HOST   STATE  DEVICES  SLOTS  JOBS  VERSION       LABELS\n"

@@ -24,7 +24,7 @@ Options Parse(std::vector<const char*> words, const char* program = "hlaunch") {
   return options.ok() ? *options : Options();
 }
 
-// "here", "if", "must", or why it is refused.
+// The first decision: "here", "if", "must", or the reason of a refusal.
 std::string First(const Options& options, const ClusterFacts& facts = {}) {
   const auto first = DecideByWords(options, facts);
   if (!first.ok()) return std::string(first.status().message());
@@ -100,7 +100,7 @@ HereAnswer Here(const std::string& head, bool connected, const std::string& trou
   return here;
 }
 
-// "goes", "here", or why it is refused.
+// The second decision: "goes", "here", or the reason of a refusal.
 std::string Second(JobGoes goes, const absl::StatusOr<HereAnswer>& here) {
   const auto decided = DecideByAnswer({goes, "--exclusive"}, here);
   if (!decided.ok()) return std::string(decided.status().message());

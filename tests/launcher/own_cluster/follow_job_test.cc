@@ -32,7 +32,7 @@ std::string Line(const std::string& text, const char* stream = "stdout") {
   return absl::StrCat("2026-11-25T16:41:07.123Z ", stream, " F ", text, "\n");
 }
 
-// A cluster with one job. Long polls are answered at once, after a yield. Thread-safe.
+// A cluster with one job. It answers long polls at once, after a yield. Thread-safe.
 class OneJob {
  public:
   explicit OneJob(int nodes) {
@@ -230,8 +230,8 @@ TEST_F(FollowJobTest, EndsAtTheDeadlineWhereNobodySaysHowTheJobIs) {
   EXPECT_EQ(followed.job.number, 17u);
 }
 
-// Asks for the log of one node until it has ended. `fails` gives the error of each question in
-// turn, and then a line comes.
+// Polls the log of one node until it has ended. Each question gets the next error of `fails`; then
+// a line comes.
 std::vector<FollowNews> PollLog(const std::vector<absl::Status>& fails) {
   std::atomic<size_t> asked = 0;
   SmallDaemon daemon(SocketOfTest(), [&](const Envelope& question) {

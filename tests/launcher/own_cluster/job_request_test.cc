@@ -74,7 +74,7 @@ TEST(RequestOf, GivesPartsTheWordsThatPlacingDoesNotDecide) {
                    "--log-dir",    "logs",
                    "t.py"}),
             "--rdzv-conf join_timeout=9 --log-dir logs");
-  // What variables gave does not go in their names.
+  // Values from variables become options and do not keep the variables' names.
   EXPECT_EQ(Words({"t.py"}, Environment({"PET_MAX_RESTARTS=2", "PET_NNODES=2"})),
             "--max-restarts=2");
 }

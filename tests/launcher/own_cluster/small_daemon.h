@@ -25,11 +25,11 @@
 
 namespace hlaunch {
 
-// A server on a socket as hlaunchd's that answers with one function. It is real: frames, threads
-// and connections are; only what it knows is the test's. Its threads end with it.
+// A server on a socket like hlaunchd's that answers with one function. Its frames, threads and
+// connections are real; the test supplies the answers. Its threads end with it.
 class SmallDaemon {
  public:
-  // The answer to a question; none: the connection ends. Called by several threads.
+  // Answers a question; no value ends the connection. Several threads call it.
   using AnswerFn = std::function<std::optional<Envelope>(const Envelope& question)>;
 
   SmallDaemon(std::string path, AnswerFn answer)
@@ -97,11 +97,11 @@ class SmallDaemon {
   UniqueFd listener_;
   std::atomic<bool> stopping_ = false;
   std::atomic<int> count_ = 0;
-  std::list<Connection> connections_;  // The accepting thread's, until it has ended.
+  std::list<Connection> connections_;  // Only the accepting thread uses it until it ends.
   std::thread thread_;
 };
 
-// A socket's path of a test of its own.
+// A socket path that is unique to this test process.
 inline std::string SocketOfTest() { return "/tmp/hl-test-" + std::to_string(::getpid()) + ".sock"; }
 
 }  // namespace hlaunch

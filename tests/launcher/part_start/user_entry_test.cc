@@ -59,7 +59,7 @@ TEST(ReadGroupNumber, TakesALineOfGetent) {
 struct Row {
   uid_t here, asked;
   UserRule rule;
-  const char* why;  // Empty: he may.
+  const char* why;  // Empty if it is allowed.
 };
 
 TEST(CheckUser, LetsUsersInAndSaysWhyNot) {

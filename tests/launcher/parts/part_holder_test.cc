@@ -27,7 +27,7 @@ pid_t StartChild() {
   return pid;
 }
 
-// As long as it lives, this process gets no descriptor.
+// While this object lives, the process can open no descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -67,7 +67,7 @@ TEST(PartHolder, FindsTheEndWhereTheKernelGivesNoDescriptor) {
       ++ended;
       holder.reset();
     });
-    holder->Look();  // Nothing can be seen, so it is there still.
+    holder->Look();  // Nothing can be read, so the part still counts as present.
     EXPECT_EQ(ended, 0);
     holder->Signal(SIGKILL);
   }

@@ -31,7 +31,7 @@ TEST(TellPart, RunsOnceAWorkerHasStarted) {
 
 TEST(TellPart, AnExitCodeCountsOnceTheHolderIsGone) {
   PartSight sight = Sight();
-  sight.said.exit_code = 3;  // Its user can write what he likes.
+  sight.said.exit_code = 3;  // The user can write any value.
   EXPECT_FALSE(TellPart(sight).exit_code.has_value());
   sight.lives = false;
   EXPECT_EQ(TellPart(sight).state, PartState::kEnded);
@@ -89,7 +89,7 @@ TEST(TellPart, ReckonsWhatRanUntilNow) {
   EXPECT_EQ(TellPart(sight).restarts, 2);
   sight.said.news->runs = false;
   EXPECT_EQ(TellPart(sight).goodput, 0.25);
-  sight.lives = false;  // Nothing of the time after its end counts.
+  sight.lives = false;  // The time after its end does not count.
   EXPECT_EQ(TellPart(sight).goodput, 0.5);
 }
 

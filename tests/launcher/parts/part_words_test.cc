@@ -23,7 +23,7 @@ PartOrder Order(int nodes, int rank) {
   return order;
 }
 
-// Without the notice that parts of several nodes have.
+// The words of `order` without the notice that parts of several nodes get.
 std::string Words(const PartOrder& order) {
   const std::string words = absl::StrJoin(StartOfPart(order, "/spool/7/job").options, " ");
   return std::string(absl::StripSuffix(words, " --drain-file /spool/7/drain"));
@@ -86,7 +86,7 @@ TEST(StartOfPart, LooksForANoticeThatRootAloneWrites) {
     return absl::EndsWith(words, " --drain-file /spool/7/drain");
   };
   EXPECT_TRUE(has_notice(Order(2, 0)));
-  EXPECT_FALSE(has_notice(Order(1, 0)));  // Nobody could take its place.
+  EXPECT_FALSE(has_notice(Order(1, 0)));  // No other node could take its place.
   PartOrder own = Order(2, 0);
   own.request.options = {"--drain-file", "/tmp/notice"};
   EXPECT_FALSE(has_notice(own));

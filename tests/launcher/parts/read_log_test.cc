@@ -89,7 +89,7 @@ TEST_F(ReadLogTest, SaysWhatIsLost) {
   Append("2026 one\n");
   const LogAnswer first = Ask("");
   fs::remove(path_ / "log");
-  Append("2027 nine\n2027 ten\n");  // Most likely with the same inode.
+  Append("2027 nine\n2027 ten\n");  // It most likely has the same inode.
   const LogAnswer next = Ask(first.position);
   EXPECT_TRUE(next.lost);
   EXPECT_EQ(next.text, "2027 nine\n2027 ten\n");

@@ -71,7 +71,7 @@ TEST_F(UserFileTest, RemovesWhatIsDeeperThanItGoes) {
   for (int i = 0; i < 300; ++i) deep /= "d";
   fs::create_directories(deep);
   const PartFolders folders(path_);
-  // Each turn removes, or moves to the top, what it can.
+  // Each turn removes what it can, or moves it to the top.
   for (int turns = 0; turns < 30 && !folders.AllSetAside().empty(); ++turns) {
     for (const std::string& name : folders.AllSetAside()) folders.RemoveSome(name, 1000);
   }
@@ -107,7 +107,7 @@ TEST_F(UserFileTest, SetsAPartAsideAndFindsItAgain) {
 }
 
 TEST_F(UserFileTest, APartWhoseFoldersCannotBeMadeLeavesNothing) {
-  // The part's own folder has a path that is just short enough.
+  // The path of the part's own folder is just short enough.
   std::string path = path_;
   while (path.size() < PATH_MAX - 6) path += "/";
   const PartFolders folders(path);

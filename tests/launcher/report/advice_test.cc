@@ -32,13 +32,13 @@ Outcome Of(const WorkerFailure& failure) {
   return outcome;
 }
 
-// What programs say when they fail, and what the advice must name.
+// What failing programs print, and what the advice must name.
 TEST(AdviceFor, NamesTheWayOut) {
   const struct {
     const char* says;
     const char* advice;
   } rows[] = {
-      // Said by the real thing, see tests/end_to_end/planted_failures_test.py.
+      // Output of the real programs, see tests/end_to_end/planted_failures_test.py.
       {"OSError: [Errno 98] Address already in use", "ss -ltnp"},
       {"socket.gaierror: [Errno -2] Name or service not known", "/etc/hosts"},
       {"OSError: [Errno 113] No route to host", "routes"},
@@ -172,7 +172,7 @@ TEST(AdviceFor, NamesTheHostsThatSayTheSame) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "cannot be imported on node1 and node2:"));
 }
 
-// Lightning's ddp_spawn below a rank of hlaunch's, with torch 2.13.
+// Lightning's ddp_spawn in a rank of hlaunch, with torch 2.13.
 TEST(AdviceFor, KnowsAProgramThatStartsRanksBesideTheOneThatItIs) {
   WorkerFailure failure = Failure(0, 1);
   failure.message =
@@ -198,7 +198,7 @@ TEST(AdviceFor, IsForTheJobIfNoWorkerEndedIt) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "look at that host first"));
 }
 
-// What torch 1.13, torch 2.13 (both backends), Python and gRPC say of a taken port.
+// What torch 1.13, torch 2.13 (both backends), Python and gRPC print if a port is taken.
 TEST(AdviceFor, AProgramThatServesAtMasterPortIsTheFlag) {
   const char* said[] = {
       "RuntimeError: The server socket has failed to listen on any local network address. The "
@@ -221,7 +221,7 @@ TEST(AdviceFor, AProgramThatServesAtMasterPortIsTheFlag) {
     EXPECT_NE(AdviceFor(outcome, 29500).find("add --master-store=worker"), std::string::npos)
         << text;
     EXPECT_EQ(AdviceFor(outcome, 0).find("--master-store"),
-              std::string::npos);  // Rank 0 had the port.
+              std::string::npos);  // hlaunch did not serve it.
     EXPECT_EQ(AdviceFor(outcome, 2950).find("--master-store"), std::string::npos);
     outcome.failures[0].log_tail.clear();
     outcome.failures[0].message = text;

@@ -11,7 +11,7 @@
 namespace hlaunch {
 namespace {
 
-// As the real programs say it, see tests/bench/report.
+// Output of real programs, see tests/bench/report.
 TEST(ComplaintIn, IsTheLineThatTellsWhy) {
   const struct {
     const char* tail;

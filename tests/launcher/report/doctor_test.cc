@@ -45,7 +45,7 @@ TEST(ReadDoctorWords, TakeTheirOwn) {
   EXPECT_THAT(DoctorHelp(), HasSubstr(absl::StrCat(kExitPreflight, " a node is bad")));
 }
 
-// Of three nodes, which measured their pairs.
+// The results of a node of three that measured their pairs.
 std::vector<CheckResult> Results(int node_rank) {
   JointFacts facts;
   facts.size = 3;
@@ -67,7 +67,7 @@ TEST(DoctorText, HasPairsAndFiguresOnNodeRank0) {
   EXPECT_THAT(text, testing::ContainsRegex("node0 +node1 +50 us +9 Gbit/s +ok"));
   EXPECT_THAT(text, testing::ContainsRegex("node0 +node2 +- +- +wrong"));
   EXPECT_THAT(text, testing::ContainsRegex("processor +3 ms +node0 +5 ms +node2 +4 ms"));
-  EXPECT_LT(text.find("wrong\n"), text.find("9 Gbit/s"));  // The worst first.
+  EXPECT_LT(text.find("wrong\n"), text.find("9 Gbit/s"));  // The worst comes first.
 }
 
 TEST(DoctorText, HasOnlyItsOwnChecksElsewhere) {

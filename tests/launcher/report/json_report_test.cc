@@ -121,7 +121,7 @@ TEST(WriteReport, LeavesAnotherNodesDraftAlone) {
   draft << std::ifstream(path + ".new").rdbuf();
   EXPECT_EQ(draft.str(), "another's");
   const std::filesystem::directory_iterator files(folder);
-  EXPECT_EQ(std::distance(begin(files), end(files)), 2);  // No draft of its own is left.
+  EXPECT_EQ(std::distance(begin(files), end(files)), 2);  // No temporary file is left.
   std::filesystem::remove_all(folder);
 }
 

@@ -107,7 +107,7 @@ TEST(SummaryLines, ShowThePersonsFrameAndTheLastTwo) {
             "  exit code 1");
 }
 
-// hlaunch's package lies wherever its user has put it: the script's line is told, not its.
+// hlaunch's package may be in any folder: the summary shows the script's line, not the package's.
 TEST(SummaryLines, ShowNoLineOfHlaunchsPackageForThePersons) {
   Outcome outcome;
   outcome.exit_code = 1;

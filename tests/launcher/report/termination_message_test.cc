@@ -27,7 +27,7 @@ TEST(TerminationMessage, HasTheFirstLinesThatFit) {
 
 TEST(TerminationMessage, CutsALongCauseBetweenCharacters) {
   std::string line;
-  while (line.size() <= kMaxTerminationBytes) line += "x\u00fc";  // Three bytes together.
+  while (line.size() <= kMaxTerminationBytes) line += "x\u00fc";  // Three bytes.
   const std::string message = TerminationMessage({line});
   EXPECT_EQ(message.size(), kMaxTerminationBytes);
   EXPECT_EQ(message.back(), 'x');

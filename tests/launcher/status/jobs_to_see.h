@@ -8,13 +8,13 @@
 
 #include "rendezvous/round/round.h"
 
-// Jobs as a rendezvous tells of them, for the tests of what shows them.
+// Jobs as a rendezvous reports them, for the tests of the code that shows them.
 
 namespace hlaunch {
 
 inline constexpr int64_t kNoon = 1'800'000'000'000;  // 2027-01-15 08:00:00 UTC.
 
-// Its first round ended as rank 3 failed after 100 s, and its second one has run for 180 s.
+// The first round of this job ended when rank 3 failed after 100 s. Its second has run for 180 s.
 inline JobStatus RestartedJob() {
   JobStatus job;
   job.job_id = "train-17";
@@ -81,7 +81,7 @@ inline JobStatus HugeJob() {
   return job;
 }
 
-// `text` wherever a stranger may write.
+// A job with `text` in every field that a stranger may write.
 inline JobStatus HostileJob(const std::string& text) {
   JobStatus job = RestartedJob();
   job.job_id = job.explanation = job.notice = text;

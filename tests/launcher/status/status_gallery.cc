@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Writes the jobs of the tests as snapshots into a folder, to be looked at in a browser:
-// status_gallery FOLDER. Prints what a terminal shows of them.
+// Writes the jobs of the tests as snapshots into a folder, for a browser: status_gallery FOLDER.
+// Prints what a terminal shows of them.
 
 #include <cstdio>
 #include <fstream>

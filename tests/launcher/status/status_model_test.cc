@@ -68,7 +68,7 @@ TEST(ModelOf, KeepsTheLastLinesOfTheRankThatFailed) {
   EXPECT_EQ(model.last_lines_of, "rank 3 on node1 (pid 4242), which exited with code 7 in round 1");
   EXPECT_THAT(model.last_lines, ElementsAre("step 41 loss 2.17", "RuntimeError: HBM is gone"));
   EXPECT_EQ(model.log_file, "/logs/train-17/rank3/stderr.log");
-  // That round is over: nobody has failed in this one.
+  // That round is over: no worker has failed in this one.
   EXPECT_EQ(model.nodes.rows.at(1).cells, "RR");
 }
 

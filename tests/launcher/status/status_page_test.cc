@@ -27,7 +27,7 @@ std::string PageOf(const JobStatus& job, PageKind kind = PageKind::kServed) {
   return StatusPage(ModelOf(job, "--rdzv-endpoint node0"), kind);
 }
 
-// The names of all tags and their attributes, with their order: what a page is but for its texts.
+// The names of all tags and their attributes, in order: the page without its texts.
 std::string MarkupOf(const std::string& html) {
   std::string markup;
   bool in_tag = false, in_value = false;
@@ -93,7 +93,7 @@ TEST(StatusPage, ASnapshotHasNoScriptAndItsOwnPolicy) {
   EXPECT_THAT(page, HasSubstr("http-equiv=\"Content-Security-Policy\""));
 }
 
-// Whatever strangers write, the markup is what it is where they write something harmless.
+// Whatever strangers write, the markup is the same as with harmless texts.
 TEST(StatusPage, NoTextIsMarkup) {
   const std::string harmless = MarkupOf(PageOf(HostileJob("words")));
   const std::string markup[] = {"<script>alert(1)</script>",
@@ -151,7 +151,7 @@ TEST(JobsPage, LeadsToEachJob) {
   EXPECT_THAT(page, HasSubstr("and 2 more"));
 }
 
-// What a screen reader needs: each id once, and what refers to one finds it.
+// Checks what a screen reader needs: each id occurs once, and each reference finds its id.
 TEST(StatusPage, NamesItsParts) {
   const std::string page = PageOf(HugeJob());
   std::set<std::string> ids;

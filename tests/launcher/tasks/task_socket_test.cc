@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Of this test alone.
+// An address that only this test uses.
 std::string Address(const char* name) { return absl::StrCat("hlaunch-test-", ::getpid(), name); }
 
 Instant Soon() { return MonotonicClock().Now() + seconds(20); }

@@ -10,7 +10,7 @@ namespace {
 
 struct Row {
   const char* text;
-  const char* host;  // Null: refused.
+  const char* host;  // Null if it is refused.
   int port;
 };
 

@@ -49,9 +49,9 @@ TEST(ExitCodeOf, TellsARefusalFromNoAnswer) {
   EXPECT_EQ(code(absl::ResourceExhaustedError("")), kExitBadEndpoint);
 }
 
-// systemd writes a name of its own beside these ("203/EXEC"). It counts from 200 upwards: 244 is
-// the last in release 252, and later ones have 245 and 246. 255 is everybody's. srun exits with 1
-// where its tasks exit with 253, and no other has a meaning for 254.
+// systemd prints its own name for such codes ("203/EXEC"). They count from 200 upwards: 244 is the
+// last in release 252, and later releases have 245 and 246. Many programs use 255. srun exits
+// with 1 if its tasks exit with 253, and no program gives 254 a meaning.
 TEST(OwnExitCodes, AreNoSignalsAndNoneOfSystemds) {
   for (const int code : kOwnExitCodes) {
     const bool free = code > 246 && code != 253 && code != 255;

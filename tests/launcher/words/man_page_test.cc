@@ -46,7 +46,7 @@ TEST(ManPage, MakesSectionsOfHelp) {
                        ".SH EXIT STATUS\n0\n"));
 }
 
-// An empty line ends a table, and what follows it is a note only if it is no other table.
+// An empty line ends a table. The text after it is a note only if it is not another table.
 TEST(ManPage, KeepsTheHelpOfEachTablesFirstOptionWithIt) {
   EXPECT_THAT(ManPage("x", "do it",
                       "usage: x\n"

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-// One message of each kind with every field filled with another value than a new one has.
+// A message of each kind. Every field has a value that differs from that of a new message.
 JobRequest FullRequest() {
   JobRequest m;
   m.name = "train.py";
@@ -100,7 +100,7 @@ json OfAnotherType(const json& value) {
   return json::array();
 }
 
-// Of the same type and beyond every limit; null: there is no limit.
+// A value of the same type beyond every limit; null if there is no limit.
 json BeyondLimits(const json& value) {
   if (value.is_string()) return std::string(5 << 20, 'a');
   if (value.is_number_float()) return 1e100;
@@ -118,8 +118,8 @@ void ExpectRefused(const json& body, const std::string& field,
   EXPECT_LT(status.message().size(), 200u);
 }
 
-// `full` comes as it was sent; each field of it is another one than in a new message, may be
-// missing, and is refused by name with another type or beyond its limits.
+// Checks that `full` arrives as it was sent. Each of its fields must differ from a new message's,
+// may be missing, and is refused by name with another type or beyond its limits.
 template <typename T>
 void Check(const T& full, absl::StatusOr<T> (*read)(const json&)) {
   const json sent = ToJson(full);
@@ -165,12 +165,12 @@ TEST(ClusterMessages, DrainQuestion) {
 }
 TEST(ClusterMessages, HostView) { Check(FullHostView(), ReadHostView); }
 
-// What people read is cut where it is too long, so that its reader takes it.
+// Texts for people are cut if they are too long, so that the reader accepts them.
 TEST(ClusterMessages, TextsForPeopleAreCutBetweenCharactersAndNotRefused) {
   JobView view;
   view.why = std::string(4095, 'a') + "\u00e4" + std::string(100, 'b');
   EXPECT_EQ(ReadJobView(ToJson(view))->why, std::string(4095, 'a'));
-  view.why = std::string(3000, '\xff') + std::string("\0", 1);  // Each is three bytes as U+FFFD.
+  view.why = std::string(3000, '\xff') + std::string("\0", 1);  // Each takes three bytes as U+FFFD.
   const auto read = ReadJobView(json::parse(TextOf(ToJson(view))));
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->why.size(), 4095u);

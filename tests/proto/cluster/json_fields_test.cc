@@ -30,7 +30,7 @@ TEST(ParseObject, SaysWhatItIsInstead) {
   EXPECT_THAT(Refusal("{\"a\": tru}"), HasSubstr("byte"));
   EXPECT_THAT(Refusal("{} {}"), HasSubstr("byte"));
   EXPECT_THAT(Refusal("{\"a\": 1e999}"), HasSubstr("too large"));
-  EXPECT_THAT(Refusal("{\"a\": \"\xff\"}"), HasSubstr("byte"));  // No UTF-8.
+  EXPECT_THAT(Refusal("{\"a\": \"\xff\"}"), HasSubstr("byte"));  // This is not UTF-8.
   Refusal("");
 }
 
@@ -48,7 +48,7 @@ TEST(TextOf, ReplacesWhatIsNoUtf8) {
             "b");
 }
 
-// Every reader on one object.
+// Runs every reader on one object.
 struct Read {
   std::string text = "before";
   std::vector<std::string> texts;

@@ -30,7 +30,7 @@ std::string Text(absl::string_view text) {
 
 std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
 
-// The keys of a store, and what its clients are answered.
+// The keys of a store and the answers to its clients.
 class Commands : public testing::Test {
  protected:
   absl::StatusOr<C10dCommands::Outcome> Execute(C10dCommands::ClientId client, C10dOp op,

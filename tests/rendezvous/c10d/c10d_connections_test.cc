@@ -26,12 +26,12 @@ class FakeClock final : public Clock {
   Instant now{std::chrono::seconds(100)};
 };
 
-// What became of a client, which may outlive its connection.
+// What happened to a client; it may outlive its connection.
 struct Seen {
   std::string received;
   bool told_end = false;
   bool read = true;
-  size_t room = 1 << 30;  // Bytes that it takes before it stands still.
+  size_t room = 1 << 30;  // Bytes that it takes before it stops reading.
   bool gone = false;
 };
 
@@ -220,7 +220,7 @@ TEST_F(Connections, ALongListIsMadeInPortionsBetweenWhichOthersAreServed) {
   EXPECT_GT(turns, 5);
   EXPECT_EQ(other.received.size(), 4U * static_cast<size_t>(turns));
   ASSERT_GT(lister.received.size(), 8U);
-  EXPECT_EQ(lister.received.substr(lister.received.size() - 8), Int64(1));  // What came behind it.
+  EXPECT_EQ(lister.received.substr(lister.received.size() - 8), Int64(1));  // The next reply.
   lister.received.resize(lister.received.size() - 8);
   EXPECT_EQ(KeysIn(lister.received), KeysTo(20'000));
   EXPECT_EQ(*all_.unread(), 0U);
@@ -258,7 +258,7 @@ TEST_F(Connections, WhoeverGoesWhileItsListIsMadeIsForgotten) {
   EXPECT_EQ(all_.next_turn(), Instant::max());
 }
 
-// One request of `size` bytes of value, without its end.
+// A request with a value of `size` bytes, without its end.
 std::string Half(size_t size) {
   std::string whole = Request(C10dOp::kSet, {"k"}, {std::string(size, 'x')});
   whole.pop_back();
@@ -322,7 +322,7 @@ TEST_F(ArrivingConnections, OneAloneMayReplaceALargeValue) {
   EXPECT_EQ(seen.received.size(), 4U);
 }
 
-// Requests behind a wait are small; whoever made them waits in peace.
+// Requests after a wait are small, so their client may wait undisturbed.
 TEST_F(ArrivingConnections, AFewRequestsBehindAWaitAreNoStandstill) {
   Seen waiter, other[4];
   const auto waits = ConnectTo(waiter);

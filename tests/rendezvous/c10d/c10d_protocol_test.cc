@@ -18,7 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// "op keys|values|number" of each request, and the error if there is one.
+// Each request as "op keys|values|number", then the error if there is one.
 std::vector<std::string> ParseIn(C10dParser& parser, absl::string_view bytes, size_t piece) {
   std::vector<std::string> seen;
   while (!bytes.empty()) {
@@ -50,7 +50,7 @@ std::string Validate() {
   return bytes;
 }
 
-// A request of one of the older dialects, by its number.
+// A request of an older dialect, by its number.
 std::string Legacy(uint8_t code, const std::vector<std::string>& texts) {
   std::string bytes;
   PutByte(&bytes, code);
@@ -148,7 +148,7 @@ TEST(C10dParser, CodeEightIsADeleteIfSilenceFollows) {
   ASSERT_TRUE(parser.awaits_silence());
   EXPECT_EQ(parser.Silence().op, C10dOp::kDeleteKey);
   EXPECT_EQ(parser.dialect(), C10dDialect::kTorch1);
-  EXPECT_THAT(ParseIn(parser, Legacy(8, {"/b"}), 1), ElementsAre("8 /b||0"));  // No doubt now.
+  EXPECT_THAT(ParseIn(parser, Legacy(8, {"/b"}), 1), ElementsAre("8 /b||0"));  // Now certain.
 }
 
 TEST(C10dParser, CodeEightIsAnAppendIfMoreFollows) {
@@ -168,7 +168,7 @@ TEST(C10dParser, ATorch1ClientThatIsKnownNeedsNoSilence) {
   EXPECT_FALSE(setter.awaits_silence());
 }
 
-// No client of 2.1 was at hand: these bytes are what its source writes.
+// No client of 2.1 was available: these bytes are what its source writes.
 TEST(C10dParser, ATorch21ClientThatIsKnownMayBeginWithDeleteOrAppend) {
   C10dParser deletes(C10dDialect::kTorch21);
   EXPECT_THAT(ParseIn(deletes, Legacy(7, {"/a"}), 1), ElementsAre("8 /a||0"));
@@ -247,7 +247,7 @@ TEST(C10dParser, TakesWhatItsOwnLimitsAllow) {
   EXPECT_THAT(parse(tight, {C10dOp::kSet, {"kkk"}, {""}, 0}), refused);
   EXPECT_THAT(parse(tight, {C10dOp::kSet, {"k"}, {"vvvv"}, 0}), refused);
   EXPECT_THAT(parse(tight, {C10dOp::kCheck, {"k", "l"}, {}, 0}), refused);
-  // Two values of the largest size fit one request, whatever the size.
+  // A request can hold two values of the largest size, whatever that size is.
   const StoreLimits wide{.value_bytes = 48 << 20};
   const std::string value(wide.value_bytes, 'x');
   EXPECT_THAT(parse(wide, {C10dOp::kCompareSet, {"k"}, {value, value}, 0}),

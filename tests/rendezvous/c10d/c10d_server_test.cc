@@ -49,7 +49,7 @@ std::string Text(absl::string_view text) {
 
 std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
 
-// A round trip: whatever was sent before has been executed.
+// Makes a round trip: then everything sent before has been executed.
 ::testing::AssertionResult Answers(RawConnection& connection) {
   connection.Send(Request(C10dOp::kPing, {}, {}, 77));
   const std::string reply = connection.Receive(4);
@@ -73,7 +73,7 @@ TEST_P(C10dServerReplay, AnswersRecordedClientsAsPyTorchsServerDid) {
     while (connections.size() <= piece.connection) connections.emplace_back(server->port());
     RawConnection& connection = connections[piece.connection];
     if (piece.from_client) {
-      // No server owes two clients an order; whoever was recorded first must have been served.
+      // No server guarantees an order between two clients, so wait until the first has been served.
       if (unanswered != kNobody && unanswered != piece.connection) {
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
@@ -126,7 +126,7 @@ TEST(C10dServer, ValidateMaySplitAnywhere) {
   const std::string hello = Validate();
   for (const char byte : hello) {
     client.Send(absl::string_view(&byte, 1));
-    EXPECT_TRUE(Answers(other));  // The server has seen the byte alone.
+    EXPECT_TRUE(Answers(other));  // The server has seen only that byte.
   }
   EXPECT_TRUE(Answers(client));
 }
@@ -151,7 +151,7 @@ TEST(C10dServer, NothingFollowsACancelledWait) {
   EXPECT_EQ(waiter.Receive(1), Byte(1));
   setter.Send(Request(C10dOp::kSet, {"k"}, {"v"}));
   EXPECT_TRUE(Answers(setter));
-  EXPECT_TRUE(Answers(waiter));  // Not a late 0.
+  EXPECT_TRUE(Answers(waiter));  // No late 0 comes.
 }
 
 TEST(C10dServer, CancelThatComesTooLateIsStillAnswered) {
@@ -201,7 +201,7 @@ TEST(C10dServer, OldClientThatGoesOnHasGivenUpItsWait) {
   setter.Send(Request(C10dOp::kSet, {"k"}, {"v"}));
   EXPECT_TRUE(Answers(setter));
   old_client.Send(Byte(6));
-  EXPECT_EQ(old_client.Receive(8), Int64(1));  // Not a late 0 in front.
+  EXPECT_EQ(old_client.Receive(8), Int64(1));  // No late 0 comes first.
 }
 
 TEST(C10dServer, OldDeleteIsAnsweredAfterSilence) {
@@ -303,7 +303,7 @@ TEST(C10dServer, ServesThisHostWhoeverElseIsRefused) {
   EXPECT_TRUE(Answers(client));
 }
 
-// The end of a socket pair comes from no address, so from none that is admitted.
+// The end of a socket pair has no source address, so none that is admitted.
 TEST(C10dServer, ClosesWhoIsNotAdmittedUnread) {
   C10dServerOptions options;
   options.access = *ParseStoreAllow("192.0.2.1");
@@ -393,7 +393,7 @@ TEST(C10dServer, ServesAConnectionThatAnotherAccepted) {
   EXPECT_TRUE(client.Ends());
 }
 
-// An unconnected socket of the address 127.0.0.`last`.
+// An unconnected socket bound to 127.0.0.`last`.
 UniqueFd SocketOf(uint8_t last) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -409,7 +409,7 @@ TEST(C10dServer, ClosesStrangersThatSayNothingAndNoSilentSiblings) {
   options.silent_patience = std::chrono::milliseconds(1);
   const auto server = Serve(options);
   Client honest(*server);
-  RawConnection sibling(server->port());  // PyTorch before 2.1 has one.
+  RawConnection sibling(server->port());  // PyTorch before 2.1 opens one.
   ASSERT_TRUE(Answers(honest));
   std::deque<RawConnection> strangers;
   for (uint8_t i = 2; i < 6; ++i) {
@@ -433,7 +433,7 @@ TEST(C10dServer, OutlivesRunningOutOfDescriptors) {
     client.Connect(server->port());
     client.Send(Validate());
     pollfd entry{client.fd(), POLLIN, 0};
-    EXPECT_EQ(::poll(&entry, 1, 30), 0);  // Waits in the kernel's queue.
+    EXPECT_EQ(::poll(&entry, 1, 30), 0);  // It waits in the kernel's queue.
   }
   EXPECT_TRUE(Answers(client));
 }

@@ -43,7 +43,7 @@ TEST(SilentClients, FewMayBeSilentForEver) {
   EXPECT_THAT(clients.TakeSuperfluous(kBegin + seconds(100'000)), IsEmpty());
 }
 
-// PyTorch before 2.1 opens a second connection, and may never write to it.
+// PyTorch before 2.1 opens a second connection and may never write to it.
 TEST(SilentClients, ASilentSiblingOfOneThatHasSpokenIsNoStranger) {
   SilentClients clients = Make(0);
   clients.Came(1, From(1), kBegin);
@@ -62,7 +62,7 @@ TEST(SilentClients, BeyondAllLimitsTheOldestGoesAtOnceStrangersFirst) {
   SilentClients clients = Make(1000, /*all=*/2);
   clients.Came(1, From(1), kBegin);
   clients.Came(2, From(1), kBegin);
-  clients.Spoke(1);  // 2 is its sibling.
+  clients.Spoke(1);  // Connection 2 is its sibling.
   clients.Came(3, From(2), kBegin);
   clients.Came(4, From(3), kBegin);
   EXPECT_THAT(clients.TakeSuperfluous(kBegin), ElementsAre(3));
@@ -82,7 +82,7 @@ TEST(SilentClients, WhoHasGoneOrSpokenIsForgotten) {
   clients.Spoke(2);
   EXPECT_THAT(clients.TakeSuperfluous(kBegin + seconds(100)), IsEmpty());
   clients.Clear();
-  clients.Came(3, From(2), kBegin);  // Of a new round: nobody is known.
+  clients.Came(3, From(2), kBegin);  // In a new round no client is known.
   EXPECT_TRUE(clients.crowded());
 }
 

@@ -15,7 +15,7 @@ bool Admits(absl::string_view allow, absl::string_view source) {
   return DecideAdmission(*ParseStoreAllow(allow), Address(source), Address("10.9.9.9")).admitted;
 }
 
-// As a round of these members at `own` has it.
+// The verdict in a round with these members, at the host `own`.
 AdmissionVerdict InRound(const StoreAccess& wished, absl::string_view source,
                          absl::string_view local = "10.0.0.1",
                          const std::string& own = "10.0.0.1") {
@@ -32,14 +32,14 @@ TEST(DecideAdmission, AdmitsAddressesAndRangesOfBothFamilies) {
   EXPECT_FALSE(Admits("10.1.0.0/16,fd00::/9", "fd80::1"));
   EXPECT_TRUE(Admits("0.0.0.0/0", "203.0.113.9"));
   EXPECT_FALSE(Admits("0.0.0.0/0", "fd00::1"));
-  EXPECT_TRUE(Admits("10.0.0.7", "::ffff:10.0.0.7"));  // As a listener for both families sees it.
+  EXPECT_TRUE(Admits("10.0.0.7", "::ffff:10.0.0.7"));  // The form that a dual-stack listener sees.
 }
 
 TEST(DecideAdmission, AdmitsThisHost) {
   EXPECT_TRUE(Admits("10.0.0.7", "127.0.0.1"));
   EXPECT_TRUE(Admits("10.0.0.7", "127.3.2.1"));
   EXPECT_TRUE(Admits("10.0.0.7", "::1"));
-  EXPECT_TRUE(Admits("10.0.0.7", "10.9.9.9"));  // The address that it has called.
+  EXPECT_TRUE(Admits("10.0.0.7", "10.9.9.9"));  // The source is the address that it called.
 }
 
 TEST(DecideAdmission, SaysWhoIsRefusedAndWhatToSet) {
@@ -64,7 +64,7 @@ TEST(DecideAdmission, KnowsTheMembersOfTheRoundAndRefusesOthers) {
               testing::HasSubstr("--store-allow=members,10.0.0.3"));
   EXPECT_FALSE(InRound(*ParseStoreAllow("members"), "10.0.0.3").admitted);
   EXPECT_TRUE(InRound(*ParseStoreAllow("members, 10.0.0.3"), "10.0.0.3").admitted);
-  EXPECT_FALSE(InRound(*ParseStoreAllow("10.0.0.3"), "10.0.0.2").admitted);  // Only who is named.
+  EXPECT_FALSE(InRound(*ParseStoreAllow("10.0.0.3"), "10.0.0.2").admitted);  // It is not named.
   for (const char* stranger : {"10.0.0.3", "fd00::3"}) {
     EXPECT_EQ(InRound(*ParseStoreAllow("all"), stranger).reason, "") << stranger;
   }
@@ -87,9 +87,9 @@ TEST(DecideAdmission, ServesAtMasterAddrAndLoopbackAlone) {
   EXPECT_THAT(elsewhere.reason,
               testing::AllOf(testing::HasSubstr("192.168.0.1"),
                              testing::HasSubstr("MASTER_ADDR, which is 10.0.0.1")));
-  // MASTER_ADDR leads here by a NAT or a virtual address: it is not what a connection shows.
+  // MASTER_ADDR leads here through a NAT or a virtual address, so connections do not show it.
   EXPECT_TRUE(InRound(access, "10.0.0.2", "192.168.0.1", "").admitted);
-  // All nodes on one host: nobody else's business.
+  // All nodes are on one host: no other host needs the store.
   EXPECT_FALSE(InRound(access, "10.0.0.2", "10.0.0.1", "127.0.0.1").admitted);
 }
 

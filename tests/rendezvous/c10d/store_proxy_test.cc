@@ -27,7 +27,7 @@ std::unique_ptr<StoreProxy> ProxyTo(uint16_t port, size_t max_unread = 256 << 20
   return *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", port, max_unread, key});
 }
 
-// The same where what it carries is encrypted.
+// The same, but it encrypts what it carries.
 std::unique_ptr<StoreProxy> SealedProxyTo(uint16_t port, const std::string& secret = "ours",
                                           size_t max_unread = 256 << 20) {
   return ProxyTo(port, max_unread, SealingKey(secret));
@@ -70,7 +70,7 @@ std::string Frame(uint32_t stream, absl::string_view bytes) {
   return frame;
 }
 
-// What `bytes` hold, given in pieces of that size: "stream bytes" each.
+// The frames in `bytes`, read in pieces of `size`, each as "stream bytes".
 std::vector<std::string> Frames(absl::string_view bytes, size_t size) {
   StreamFrameReader reader(/*greeted=*/true);
   std::vector<std::string> seen;
@@ -121,10 +121,10 @@ TEST(StoreProxy, CarriesAllClientsOnOneConnection) {
   carried.Send(Frame(2, "late") + Frame(2, "") + Frame(1, ""));
   EXPECT_TRUE(first.Ends());
   EXPECT_EQ(carried.Receive(8), Frame(1, ""));
-  EXPECT_EQ(::poll(&entry, 1, 0), 0);  // Nobody else has come to the store.
+  EXPECT_EQ(::poll(&entry, 1, 0), 0);  // No other connection has come to the store.
 }
 
-// Whoever connects first need not be the first to speak.
+// The client that connects first need not speak first.
 TEST(StoreProxy, CarriesClientsInWhateverOrderTheySpeak) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   const auto proxy = ProxyTo(server->port());
@@ -157,7 +157,7 @@ TEST(StoreProxy, TellsAnOldClientsDeleteKeyByItsSilence) {
   PutByte(&bytes, 3);  // ADD of PyTorch 1.13.
   PutText(&bytes, "init/");
   PutInt64(&bytes, 1);
-  PutByte(&bytes, 8);  // Its DELETE_KEY.
+  PutByte(&bytes, 8);  // DELETE_KEY of PyTorch 1.13.
   PutText(&bytes, "init/");
   old.Send(bytes);
   std::string replies;
@@ -217,7 +217,7 @@ TEST(StoreProxy, OutlivesRunningOutOfDescriptorsAndDoesNotSpin) {
     late.Send(Validate());
     const std::clock_t before = std::clock();
     pollfd entry{late.fd(), POLLIN, 0};
-    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // Waits in the kernel's queue.
+    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // It waits in the kernel's queue.
     EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
     EXPECT_TRUE(Answers(first));
   }
@@ -231,7 +231,7 @@ TEST(StoreProxy, ClosesAClientThatReadsNothing) {
   slow.Send(Validate() + Set("k", std::string(1 << 20, 'x')));
   for (int i = 0; i < 64; ++i) slow.Send(Get("k"));
   good.Send(Validate());
-  // Each answer takes a turn of the proxy, in which more comes for the one that does not read.
+  // Each answer takes a turn of the proxy. In that turn more data comes for the slow client.
   for (int i = 0; i < 500; ++i) ASSERT_TRUE(Answers(good));
   EXPECT_LT(slow.Receive(size_t{64} * ((1 << 20) + 8)).size(), size_t{64} << 20);
   EXPECT_TRUE(Answers(good));
@@ -249,13 +249,13 @@ TEST(StoreProxy, AWaitOfAClientThatHasGoneIsForgotten) {
     EXPECT_EQ(first.Receive(4), std::string("\7\0\0\0", 4));
     second.Send(Wait("q"));
   }
-  // One item wakes one waiter: had the first not gone, it would be the one.
+  // One item wakes one waiter. If the first were still there, the item would wake it.
   RawConnection pushes(server->port());
   pushes.Send(Validate() + SerializeC10dRequest({C10dOp::kQueuePush, {"q"}, {"item"}, 0}));
   EXPECT_EQ(second.Receive(1), std::string(1, static_cast<char>(kC10dStopWaiting)));
 }
 
-// As a proxy's connection to the store, byte by byte.
+// Plays a proxy's connection to the store, byte by byte.
 TEST(C10dServer, LeavesAStreamThatItHasEnded) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   RawConnection carrier(server->port());
@@ -264,7 +264,7 @@ TEST(C10dServer, LeavesAStreamThatItHasEnded) {
   EXPECT_EQ(carrier.Receive(8), Frame(5, ""));
   carrier.Send(Frame(5, Validate() + Ping(1)) + Frame(4, Validate() + Ping(2)));
   EXPECT_EQ(carrier.Receive(12), Frame(4, std::string("\2\0\0\0", 4)));
-  carrier.Send(Frame(5, "") + Frame(4, ""));  // Both have ended the first now.
+  carrier.Send(Frame(5, "") + Frame(4, ""));  // Both sides have now ended the first stream.
   EXPECT_EQ(carrier.Receive(8), Frame(4, ""));
   carrier.Send(Frame(6, Validate() + Ping(3)));
   EXPECT_EQ(carrier.Receive(12), Frame(6, std::string("\3\0\0\0", 4)));
@@ -279,7 +279,7 @@ TEST(C10dServer, ClosesAProxyThatOpensStreamsWithoutEnd) {
     PutFrame(&frames, stream, Validate());
   }
   carrier.Send(frames);
-  carrier.Receive(8 * kTwiceTheLimit);  // The refusals, until the connection ends.
+  carrier.Receive(8 * kTwiceTheLimit);  // Read refusals until the connection ends.
   EXPECT_TRUE(carrier.Ends());
   RawConnection another(server->port());
   another.Send(Validate());
@@ -354,7 +354,7 @@ TEST(SealedProxy, ClosesAClientThatReadsNothing) {
   EXPECT_TRUE(Answers(good));
 }
 
-// Each side says why, and nobody is led to another store.
+// Each side gives the reason, and no client reaches another store.
 TEST(SealedProxy, OfAnotherRoundOrToAStoreWithoutASecretServesNobody) {
   for (const C10dServerOptions& options : {WithKey("theirs"), C10dServerOptions()}) {
     testing::internal::CaptureStderr();
@@ -365,7 +365,7 @@ TEST(SealedProxy, OfAnotherRoundOrToAStoreWithoutASecretServesNobody) {
       worker.Send(Validate() + Ping(7));
       pollfd entry{worker.fd(), POLLIN, 0};
       EXPECT_EQ(::poll(&entry, 1, 300), 0);
-      RawConnection direct(server->port());  // It serves others.
+      RawConnection direct(server->port());  // The store serves other clients.
       direct.Send(Validate());
       EXPECT_TRUE(Answers(direct));
     }
@@ -385,13 +385,13 @@ TEST(SealedProxy, FindsTheStoreOnceThatHasTheRoundsSecret) {
   EXPECT_EQ(worker.Receive(4), std::string("\7\0\0\0", 4));
 }
 
-// The greeting's first bytes may come one by one.
+// The first bytes of the greeting may come one by one.
 TEST(C10dServer, TellsProxiesApartHoweverTheirGreetingIsSplit) {
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0), WithKey());
   RawConnection clear(server->port());
   for (const char byte : kStreamsGreeting) {
     clear.Send(std::string(1, byte));
-    RawConnection turn(server->port());  // Answered after the byte was read.
+    RawConnection turn(server->port());  // It is answered after the byte was read.
     turn.Send(Validate());
     EXPECT_TRUE(Answers(turn));
   }
@@ -403,7 +403,7 @@ TEST(C10dServer, TellsProxiesApartHoweverTheirGreetingIsSplit) {
   turn.Send(Validate());
   EXPECT_TRUE(Answers(turn));
   sealed.Send(std::string("\x16\x03\x01\0\4none", 9));
-  EXPECT_EQ(sealed.Receive(1), "\x15");  // An alert.
+  EXPECT_EQ(sealed.Receive(1), "\x15");  // A TLS alert.
 }
 
 }  // namespace

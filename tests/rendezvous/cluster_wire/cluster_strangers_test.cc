@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Who is no host of the cluster, or not this cluster's head.
+// Peers that are no hosts of the cluster, or not this cluster's head.
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -26,14 +26,14 @@ using testing::HasSubstr;
 
 constexpr Duration kLong = std::chrono::seconds(60);
 
-// Whether the other end has closed the connection.
+// Whether the peer has closed the connection.
 bool IsClosed(const UniqueFd& fd) {
   char byte = 0;
   const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);
   return got == 0 || (got < 0 && errno != EAGAIN && errno != ENOTCONN);
 }
 
-// A connection of this host's address `own`, which loopback has many of.
+// A connection from this host's loopback address `own`.
 UniqueFd ConnectFrom(const std::string& own, uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};
@@ -50,7 +50,7 @@ class Strangers : public testing::Test {
  protected:
   bool Until(const std::function<bool()>& holds) { return RunUntil(loop_, holds); }
 
-  // Asks on a thread of its own while the head's loop runs.
+  // Asks on its own thread while the head's loop runs.
   absl::StatusOr<json> Ask(uint16_t port, const std::string& pin, Envelope question,
                            Duration patience = kLong) {
     std::future<absl::StatusOr<json>> answer = std::async(std::launch::async, [&] {
@@ -66,7 +66,7 @@ class Strangers : public testing::Test {
                                            *TlsOfStranger(cluster_.pin()));
   }
 
-  // What a host's link says that shows `identity`.
+  // The error that a host's link gets with `identity`.
   absl::Status RefusalOf(const HostIdentity& identity) {
     RecordingLink link(loop_, head_.port(), identity);
     EXPECT_TRUE(Until([&] { return link.downs.size() >= 2; }));
@@ -117,7 +117,7 @@ TEST_F(Strangers, KnowTheHeadByItsPin) {
   const auto wrong = Ask(head_.port(), foreign_.pin(), question);
   EXPECT_TRUE(absl::IsUnauthenticated(wrong.status())) << wrong.status();
   EXPECT_THAT(std::string(wrong.status().message()), HasSubstr("another cluster"));
-  EXPECT_EQ(head_.stranger_address, "");  // It was not asked.
+  EXPECT_EQ(head_.stranger_address, "");  // No question reached the head.
 }
 
 TEST_F(Strangers, FindNobody) {
@@ -145,7 +145,7 @@ TEST_F(Strangers, WithWrongCertificatesGetNothing) {
   RecordingLink expired(loop_, old_head.port(), long_ago.Host("node1"));
   ASSERT_TRUE(Until([&] { return expired.downs.size() >= 2; }));
   EXPECT_THAT(std::string(expired.downs.back().message()), HasSubstr("expired"));
-  const absl::Status head = RefusalOf(cluster_.Head());  // For a server alone.
+  const absl::Status head = RefusalOf(cluster_.Head());  // Its certificate is only for servers.
   EXPECT_TRUE(absl::IsUnauthenticated(head)) << head;
   EXPECT_TRUE(old_head.history.empty());
   EXPECT_TRUE(head_.history.empty());
@@ -163,7 +163,7 @@ TEST_F(Strangers, AreNotTheMachinesOwnHostThoughItsCertificateHasExpired) {
   EXPECT_EQ(head.hosts.size(), 1u);
 }
 
-// A server of another's identity, which takes each connection.
+// A server with a foreign identity that accepts each connection.
 class FalseHead {
  public:
   FalseHead(asio::io_context& loop, const HostIdentity& identity)
@@ -184,7 +184,7 @@ class FalseHead {
   const ListeningSocket listener_;
 };
 
-// Why nobody takes the server with this identity for the head.
+// Why a link does not accept a server with `identity` as the head.
 std::string RefusalOfHead(asio::io_context& loop, const OwnCluster& cluster,
                           const HostIdentity& identity) {
   FalseHead head(loop, identity);
@@ -224,7 +224,7 @@ TEST_F(Strangers, NorCanAServerThatIsNotCalledTheHead) {
 
 TEST_F(Strangers, NorCanTheHeadOfAnotherCluster) {
   RefusalOfHead(loop_, cluster_, foreign_.Head());
-  // Though it shows our authority, whose pin is no secret.
+  // It shows our authority, whose pin is no secret.
   HostIdentity borrowed = foreign_.Head();
   borrowed.authority = cluster_.authority().certificate;
   RefusalOfHead(loop_, cluster_, borrowed);
@@ -238,7 +238,7 @@ TEST_F(Strangers, AreFewAtTheSameTime) {
   }
   const auto more = Stranger();
   ASSERT_TRUE(Until([&] { return more->ended.size() == 1; }));
-  // Hosts come all the same, and strangers once another has gone.
+  // Hosts still connect, and strangers can once another stranger has gone.
   RecordingLink link(loop_, head_.port(), cluster_.Host("node1"));
   ASSERT_TRUE(Until([&] { return link.ups == 1; }));
   strangers.pop_back();
@@ -278,8 +278,8 @@ TEST_F(Strangers, WhoSayNothingAreCutInTime) {
   ASSERT_TRUE(Until([&] { return shy->shaken && lingering->shaken; }));
   lingering->wire->Send(Question(1, "join", json::object()));
   EXPECT_TRUE(Until([&] {
-    shy->wire->Send(News(kPing, json::object()));        // It lives, and asks nothing.
-    lingering->wire->Send(News(kPing, json::object()));  // It lives, and does not leave.
+    shy->wire->Send(News(kPing, json::object()));        // It lives, but asks nothing.
+    lingering->wire->Send(News(kPing, json::object()));  // It lives, but does not leave.
     return IsClosed(mute) && shy->ended.size() == 1 && lingering->ended.size() == 1;
   }));
   EXPECT_EQ(lingering->said.size(), 1u);
@@ -298,7 +298,7 @@ TEST_F(Strangers, GarbageHarmsNobody) {
     ::shutdown(fd.get(), SHUT_WR);
     char byte = 0;
     EXPECT_TRUE(Until([&] {
-      const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);  // An alert may come before.
+      const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);  // An alert may come first.
       return got == 0 || (got < 0 && errno != EAGAIN);
     }));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The head's end and a node daemon's end, over loopback.
+// Tests the head's end and a node daemon's end over loopback.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST_F(ClusterWire, TheLinkComesAgainAfterTheHeadWas) {
   const auto keep = [&](absl::StatusOr<json> answer) { answers.push_back(std::move(answer)); };
   link.link->Ask("jobs", json::object(), std::nullopt, keep);
   head_.server.reset();
-  // What was asked has an answer, and so has what is asked while nobody is there.
+  // The pending question has an answer, and so has one asked while the link is down.
   ASSERT_TRUE(Until([&] { return link.downs.size() >= 2 && answers.size() == 1; }));
   EXPECT_TRUE(absl::IsUnavailable(answers[0].status())) << answers[0].status();
   EXPECT_TRUE(absl::IsUnavailable(link.downs.back())) << link.downs.back();
@@ -145,7 +145,7 @@ TEST_F(ClusterWire, TheLinkComesAgainAfterTheHeadWas) {
   const RecordingHead next(loop_, cluster_.Head(), port);
   ASSERT_TRUE(Until([&] { return link.ups == 2; }));
   EXPECT_THAT(next.history, ElementsAre("came node1"));
-  EXPECT_TRUE(next.said.empty());  // What was sent while it was down is gone.
+  EXPECT_TRUE(next.said.empty());  // Messages sent while it was down are lost.
 }
 
 TEST_F(ClusterWire, AHostThatIsCutAndNotAdmittedStaysOut) {
@@ -181,7 +181,7 @@ TEST_F(ClusterWire, ARenewedIdentityIsShownFromTheNextConnectionOn) {
   link.link->Send(News("part", json::object()));
   ASSERT_TRUE(Until([&] { return head_.said.size() == 1; }));
   EXPECT_TRUE(link.downs.empty());
-  // The former one expires; the connection that showed it is cut, and the next one lives.
+  // The former certificate expires. Its connection is cut, and the next one lives.
   ASSERT_TRUE(Until([&] { return link.ups == 2; }));
   EXPECT_THAT(head_.history, ElementsAre("came node1", "left node1", "came node1"));
 }
@@ -211,7 +211,7 @@ TEST_F(ClusterWire, ASlowReaderIsCutAndOthersAreNotKeptFromTheirs) {
   const uint64_t peer = head_.PeerOf("slow");
   const std::string mebibyte(1 << 20, 'a');
   int sent = 0;
-  ASSERT_TRUE(Until([&] {  // It reads no more, and what the kernel's buffers hold is bounded.
+  ASSERT_TRUE(Until([&] {  // The peer reads no more, and the kernel's buffers are bounded.
     head_.server->Send(peer, News("log", {{"text", mebibyte}}));
     head_.server->Send(head_.PeerOf("node1"), News("log", json::object()));
     ++sent;
@@ -241,7 +241,7 @@ TEST_F(ClusterWire, WhoIsSilentIsCut) {
   ASSERT_TRUE(RunUntil(
       loop_, [&] { return silent.pings == 1 && link.ups == 1; }, &silent_loop));
   ASSERT_TRUE(Until([&] { return head_.PeerOf("silent") == 0; }));
-  EXPECT_NE(head_.PeerOf("node1"), 0u);  // It says nothing, and pings.
+  EXPECT_NE(head_.PeerOf("node1"), 0u);  // It sends only pings.
   EXPECT_TRUE(link.downs.empty());
 }
 
@@ -257,7 +257,7 @@ TEST_F(ClusterWire, AHeadThatIsSilentIsLeft) {
 TEST_F(ClusterWire, NobodyIsJudgedByAPauseOfOurOwn) {
   RecordingLink link(loop_, head_.port(), cluster_.Host("node1"));
   ASSERT_TRUE(Until([&] { return link.ups == 1; }));
-  std::this_thread::sleep_for(kSilence + kPingEvery);  // As a process that is stopped.
+  std::this_thread::sleep_for(kSilence + kPingEvery);  // Like a stopped process.
   const Instant after = MonotonicClock().Now() + 2 * kPingEvery;
   ASSERT_TRUE(Until([&] { return MonotonicClock().Now() > after; }));
   EXPECT_TRUE(link.downs.empty());

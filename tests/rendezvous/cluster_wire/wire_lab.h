@@ -28,7 +28,7 @@ namespace hlaunch {
 
 inline constexpr Duration kPatience = std::chrono::seconds(60);
 
-// A cluster's authority and what it has signed. A value.
+// A cluster's authority and the identities that it signs. A value.
 class OwnCluster {
  public:
   explicit OwnCluster(std::time_t now = std::time(nullptr))
@@ -48,7 +48,7 @@ class OwnCluster {
   Authority authority_;
 };
 
-// Runs `loop`, and `other` if there is one, until `holds`; false: that took too long.
+// Runs `loop`, and `other` if it is not null, until `holds`. False after kPatience.
 inline bool RunUntil(asio::io_context& loop, const std::function<bool()>& holds,
                      asio::io_context* other = nullptr) {
   const Instant deadline = MonotonicClock().Now() + kPatience;
@@ -63,7 +63,7 @@ inline bool RunUntil(asio::io_context& loop, const std::function<bool()>& holds,
   return true;
 }
 
-// A head that keeps what it is told. Belongs to the test's thread.
+// A head that records what it is told. Belongs to the test's thread.
 class RecordingHead {
  public:
   RecordingHead(asio::io_context& loop, const HostIdentity& identity, uint16_t port = 0) {
@@ -113,7 +113,7 @@ class RecordingHead {
   uint16_t port_ = 0;
 };
 
-// A node daemon's link that keeps what it is told. Belongs to the test's thread.
+// A node daemon's link that records what it is told. Belongs to the test's thread.
 class RecordingLink {
  public:
   RecordingLink(asio::io_context& loop, uint16_t port, const HostIdentity& identity,
@@ -131,7 +131,7 @@ class RecordingLink {
   std::vector<absl::Status> downs;
 };
 
-// One connection to or of the wire by itself. Belongs to the test's thread.
+// One bare connection of the wire, as client or server. Belongs to the test's thread.
 class RecordingWire {
  public:
   RecordingWire(asio::io_context& loop, UniqueFd fd, TlsContext tls, bool is_server = false) {

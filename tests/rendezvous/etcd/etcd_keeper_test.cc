@@ -35,7 +35,7 @@ EtcdKeeper::Options At(uint16_t port, const std::string& prefix) {
   return options;
 }
 
-// Tries until etcd serves.
+// Retries until etcd serves.
 absl::StatusOr<std::unique_ptr<EtcdKeeper>> LeadAt(const EtcdKeeper::Options& options) {
   const Instant deadline = Now() + seconds(60);
   auto keeper = EtcdKeeper::Lead(options);
@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<EtcdKeeper>> LeadAt(const EtcdKeeper::Options& op
   return keeper;
 }
 
-// A record with 75 bytes of each node that nobody can pack.
+// A record with 75 incompressible bytes per node.
 JobRecord LargeJob(const std::string& job_id, size_t nodes) {
   JobRecord record = KeptJob(job_id, 1);
   record.policy = Policy(static_cast<int>(nodes), static_cast<int>(nodes));
@@ -60,7 +60,7 @@ JobRecord LargeJob(const std::string& job_id, size_t nodes) {
   return record;
 }
 
-// As a person would with etcdctl.
+// Deletes a key as a person would with etcdctl.
 void Delete(const EtcdKeeper::Options& options, const std::string& key) {
   EtcdClient client(options.cluster);
   etcdserverpb::TxnRequest request;
@@ -72,7 +72,7 @@ void Delete(const EtcdKeeper::Options& options, const std::string& key) {
   EXPECT_TRUE(done.ok()) << done;
 }
 
-// One etcd for all tests; each has a prefix of its own.
+// One etcd for all tests; each test has its own prefix.
 EtcdProcess& SharedEtcd() {
   static EtcdProcess etcd;
   return etcd;
@@ -137,7 +137,7 @@ TEST_F(EtcdKeeperTest, HasLostOnceEtcdIsSilentForTheLease) {
   etcd.Signal(SIGSTOP);
   while ((*keeper)->LeadsUntil() > Now()) ::usleep(10'000);
   etcd.Signal(SIGCONT);
-  // For good: it may be that another has led meanwhile.
+  // The loss is final, since another keeper may have led meanwhile.
   EXPECT_TRUE(absl::IsAborted((*keeper)->Keep(KeptJob("a", 1), 0).status()));
   EXPECT_LT((*keeper)->LeadsUntil(), Now());
   const auto next = [&] {
@@ -210,7 +210,7 @@ TEST_F(EtcdKeeperTest, SpeaksTlsAndShowsACertificate) {
   const auto keeper = LeadAt(options);
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   EXPECT_TRUE((*keeper)->Keep(KeptJob("a", 1), 0).ok());
-  // It believes none that another has signed.
+  // It trusts no certificate of another authority.
   EtcdKeeper::Options deceived = options;
   deceived.cluster.authority = ContentOf(SiteAuthority().Write("other").authority);
   EXPECT_TRUE(absl::IsUnavailable(EtcdKeeper::Lead(deceived).status()));
@@ -235,7 +235,7 @@ TEST_F(EtcdKeeperTest, SaysWhoItIsWithAPassword) {
   EXPECT_FALSE(EtcdKeeper::Lead(options).ok());
   options.cluster.user = "hlaunch";
   options.cluster.password = "wrong";
-  const absl::Status wrong = LeadAt(options).status();  // etcd takes its time for a password.
+  const absl::Status wrong = LeadAt(options).status();  // etcd checks a password slowly.
   EXPECT_TRUE(absl::IsPermissionDenied(wrong)) << wrong;
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("does not let user hlaunch in"));
   EXPECT_THAT(std::string(wrong.message()), Not(HasSubstr("wrong")));

@@ -26,7 +26,7 @@ class EtcdProcess {
  public:
   static bool CanRun() { return std::filesystem::exists("/usr/bin/etcd"); }
 
-  // `tls`: clients speak TLS; `options` say with which certificates.
+  // With `tls`, clients speak TLS with the certificates that `options` name.
   explicit EtcdProcess(std::vector<std::string> options = {}, bool tls = false) {
     std::string path = testing::TempDir() + "/hlaunch-etcd-XXXXXX";
     folder_ = ::mkdtemp(path.data());

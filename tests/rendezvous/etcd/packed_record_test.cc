@@ -17,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-// Nodes that have as little in common as they can: node ids are those of hosts without a scheduler.
+// Nodes with as little in common as possible: their ids are those of hosts without a scheduler.
 JobRecord LargeJob(int nodes) {
   std::mt19937_64 random(1);
   JobRecord record;
@@ -67,7 +67,7 @@ TEST(PackedRecord, KnowsWhoHoldsWhichRankToo) {
   EXPECT_EQ(UnpackRecord(PackRecord(record))->held_ranks, record.held_ranks);
 }
 
-// etcd refuses requests of more than 1.5 MiB, and a keeper records of more than 1.4 MiB.
+// etcd refuses requests larger than 1.5 MiB; a keeper refuses records larger than 1.4 MiB.
 TEST(PackedRecord, OfTheLargestJobFitsIntoARequest) {
   const JobRecord record = LargeJob(16384);
   const size_t plain = EncodeRecord(record).size();

@@ -55,14 +55,14 @@ void Say(const UniqueFd& fd, const std::string& bytes) {
   EXPECT_EQ(::send(fd.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
 }
 
-// Whether the other side closes within 10 s.
+// Whether the peer closes the connection within 100 s.
 bool IsClosed(const UniqueFd& fd) {
   pollfd wait = {fd.get(), POLLIN, 0};
   char byte = 0;
   return ::poll(&wait, 1, 100'000) == 1 && ::recv(fd.get(), &byte, 1, 0) <= 0;
 }
 
-// Keeps what it is handed, with the bytes that are readable then.
+// Records the connections it is handed, with the bytes that are readable then.
 class Inbox {
  public:
   Front::Handler Handler() {
@@ -76,7 +76,7 @@ class Inbox {
     };
   }
 
-  // What came, once there are `count` of them.
+  // What came, once `count` connections have come.
   std::vector<std::string> Await(size_t count) {
     const Instant deadline = MonotonicClock().Now() + seconds(200);
     MutexLock lock(&mu_);
@@ -117,7 +117,7 @@ TEST_F(FrontTest, TellsTheProtocolsApartAndTakesNoByte) {
   EXPECT_THAT(c10d_.Await(1), testing::ElementsAre(std::string("\0\xCE\xF7\x85\x3C", 5)));
 }
 
-// What the other side says until it closes.
+// The bytes that the peer sends until it closes.
 std::string ReadToTheEnd(const UniqueFd& fd) {
   std::string all(4096, '\0');
   const ssize_t n = ::recv(fd.get(), all.data(), all.size(), MSG_WAITALL);
@@ -130,7 +130,7 @@ TEST_F(FrontTest, HandsOnOnlyWhoNamesTheServer) {
   Start(/*with_c10d=*/true);
   const std::string hello = HelloFor(options_.trust.server_name());
   const UniqueFd member = Connect(port_);
-  for (const char byte : hello) Say(member, std::string(1, byte));  // In as many pieces.
+  for (const char byte : hello) Say(member, std::string(1, byte));  // One piece per byte.
   EXPECT_THAT(grpc_.Await(1), testing::ElementsAre(hello.substr(0, 64)));
   const UniqueFd other = Connect(port_);
   Say(other, HelloFor("def.hlaunch"));
@@ -145,7 +145,7 @@ TEST_F(FrontTest, HandsOnOnlyWhoNamesTheServer) {
   EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
 }
 
-// The bytes of `count` from the other side.
+// The next `count` bytes from the peer.
 std::string Read(const UniqueFd& fd, size_t count) {
   std::string bytes(count, '\0');
   const ssize_t n = ::recv(fd.get(), bytes.data(), count, MSG_WAITALL);
@@ -196,7 +196,7 @@ TEST_F(FrontInClearTest, HandsOnNobodyElse) {
   const ClientGreeting greeting = NewGreeting();
   Say(late, greeting.hello());
   const std::string proof = greeting.Prove(Read(late, kAnswerBytes)).value();
-  const UniqueFd thief = Connect(port_);  // Has read the wire.
+  const UniqueFd thief = Connect(port_);  // This peer has read the wire.
   Say(thief, greeting.hello());
   ASSERT_EQ(Read(thief, kAnswerBytes).size(), kAnswerBytes);
   Say(thief, proof);
@@ -294,12 +294,12 @@ TEST_F(FrontTest, ServesThoseWhoWaitedForADescriptor) {
   Start(/*with_c10d=*/true);
   rlimit before = {};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const UniqueFd client = Connect(port_);  // Accepted, or waits in the kernel's queue.
+  const UniqueFd client = Connect(port_);  // It is accepted or waits in the kernel's queue.
   Say(client, "PRI ");
   EXPECT_EQ(grpc_.Await(1).size(), 1u);
   UniqueFd waiting(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   rlimit none = before;
-  none.rlim_cur = waiting.get() + 1;  // No new descriptor in this process.
+  none.rlim_cur = waiting.get() + 1;  // This process can open no new descriptor.
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;

@@ -37,7 +37,7 @@ constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
 
 Trust Holder(const std::string& token = kToken) { return Trust::OfTokenInClear(token).value(); }
 
-// Connects as gRPC does.
+// Connects like gRPC.
 UniqueFd ConnectTo(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -48,7 +48,7 @@ UniqueFd ConnectTo(const std::string& name) {
   return fd;
 }
 
-// A front, and the connections that it hands to gRPC.
+// A front and the connections that it hands to gRPC.
 class Rendezvous {
  public:
   explicit Rendezvous(const Trust& trust) {
@@ -116,7 +116,7 @@ TEST(GreetingRelay, CarriesSeveralConnections) {
   EXPECT_EQ(second_server.Receive(6), "second");
 }
 
-// The relay holds the server up for a client that does not read; a client may not send so much.
+// The relay slows the server down for a client that does not read; a client may not send that much.
 TEST(GreetingRelay, CarriesMuchThroughASlowReader) {
   Rendezvous rendezvous(Holder());
   const auto relay = rendezvous.RelayOf(Holder());
@@ -154,7 +154,7 @@ TEST(GreetingRelay, AnEndIsTheEndForTheOtherSideToo) {
   EXPECT_TRUE(client.Ends());
 }
 
-// What a client is told whose connection the relay ends.
+// The error that a client gets when the relay ends its connection.
 absl::Status TroubleWith(GreetingRelay& relay) {
   RawConnection client(ConnectTo(relay.name()));
   client.Send("PRI * HTTP/2.0");
@@ -190,7 +190,7 @@ TEST(GreetingRelay, SaysWhyThereIsNoConnection) {
   EXPECT_EQ(trouble.message(), "Connection refused");
 }
 
-// Whoever accepts a connection and then does this.
+// The trouble with a server that accepts a connection and then runs `acts`.
 absl::Status TroubleWithOneWho(const std::function<void(RawConnection&)>& acts) {
   const ListeningSocket listening = Listen("127.0.0.1", 0).value();
   const auto relay = GreetingRelay::Start(Holder(), "127.0.0.1", listening.port).value();
@@ -219,7 +219,7 @@ TEST(GreetingRelay, KnowsAnotherProgramFromARendezvous) {
   EXPECT_EQ(older.code(), absl::StatusCode::kUnavailable);
 }
 
-// Who answers without the token learns no proof.
+// A server that answers without the token gets no proof.
 TEST(GreetingRelay, ProvesNothingToAnImpostor) {
   const absl::Status trouble = TroubleWithOneWho([](RawConnection& client) {
     client.Send(std::string("hlaunch\x02") + std::string(kAnswerBytes - 8, 'x'));

@@ -49,7 +49,7 @@ TEST(ReadFirstWords, TellsOtherProtocolsByTheirFirstByte) {
 
 TEST(ReadFirstWords, TakesNoHelloThatContradictsItself) {
   const std::string hello = HelloFor("abc.hlaunch");
-  // Each length in turn says more than there is.
+  // In turn, each length claims more bytes than there are.
   for (const size_t at : {6, 43, 51, 55, 57}) {
     std::string broken = hello;
     broken[at] = '\x7f';

@@ -28,7 +28,8 @@ sockaddr_in Loopback(const char* literal, uint16_t port) {
   return address;
 }
 
-// A connection from 127.0.0.1, from port `from` if that is not 0, to `to`; both ends.
+// Both ends of a connection from 127.0.0.1 to `to`. It uses the source port `from` if that is not
+// 0.
 struct Connection {
   Connection(const ListeningSocket& listening, const char* to, uint16_t from = 0)
       : client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -64,7 +65,8 @@ TEST(PeerJobs, KnowsWhatEachConnectionIsOf) {
   EXPECT_EQ(peers.JobOf("127.0.0.1", 1), std::nullopt);
 }
 
-// The same address and port, to another address of this host: gRPC tells the two not apart.
+// The second connection has the same source address and port but another target address. gRPC
+// cannot tell the two apart.
 TEST(PeerJobs, RefusesAnotherJobFromAPlaceThatIsTaken) {
   const ListeningSocket listening = Listen("", 0).value();
   PeerJobs peers;

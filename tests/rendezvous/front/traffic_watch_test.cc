@@ -58,7 +58,7 @@ struct Connection {
     server = UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
 
-  // The server takes all that the client sends.
+  // The client sends `bytes` and the server takes them.
   void Send(size_t bytes) {
     const std::string block(32 << 10, 'x');
     std::string taken(block.size(), '\0');

@@ -18,7 +18,7 @@ TEST(GoodMoment, IsTheNextOneThatIsToldAfterItWasWanted) {
   EXPECT_FALSE(moment.Due(kStart));
   EXPECT_TRUE(moment.Want(seconds(60), kStart));
   EXPECT_FALSE(moment.Due(kStart + seconds(59)));
-  moment.Take(1);  // The same once more.
+  moment.Take(1);  // The same number again.
   EXPECT_FALSE(moment.Due(kStart + seconds(59)));
   moment.Take(7);
   EXPECT_TRUE(moment.Due(kStart));
@@ -48,7 +48,7 @@ TEST(GoodMoment, IsForgottenAndWantedAnew) {
   moment.Want(seconds(60), kStart);
   EXPECT_TRUE(moment.Forget());
   EXPECT_FALSE(moment.Forget());
-  moment.Take(2);  // Told before it was known that nobody asks.
+  moment.Take(2);  // The worker said it before it knew that the question was over.
   EXPECT_FALSE(moment.Due(kStart + seconds(90)));
   moment.Want(seconds(60), kStart + seconds(90));
   EXPECT_FALSE(moment.Due(kStart + seconds(90)));

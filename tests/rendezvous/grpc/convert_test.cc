@@ -102,7 +102,7 @@ void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
                      b.log_file, b.no_restart, b.hung));
 }
 
-// What arrives of `message` after its way through the wire format.
+// Returns `message` after its way through the wire format.
 template <typename Message>
 Message OverTheWire(const Message& message) {
   Message out;
@@ -394,7 +394,7 @@ TEST(Convert, NamesBothProtocolsThatDiffer) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("protocol 3"));
 }
 
-// Each breaks one field of a good message; the error must name it.
+// Each case breaks one field of a good message; the error must name the field.
 TEST(Convert, NamesTheFieldThatIsNonsense) {
   using Break = void (*)(v1::NodeInfo*);
   const std::pair<const char*, Break> cases[] = {

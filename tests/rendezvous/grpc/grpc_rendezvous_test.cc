@@ -82,7 +82,7 @@ struct Host {
   std::unique_ptr<RendezvousServer> server;
 };
 
-// A node that joins at once and writes down what it is told.
+// A node that joins at once and records what it is told.
 class Member final : public RendezvousClient::Listener {
  public:
   Member(const RendezvousEndpoint& endpoint, const NodeInfo& info,
@@ -116,13 +116,13 @@ class Member final : public RendezvousClient::Listener {
     changed_.SignalAll();
   }
 
-  std::atomic<bool> answers = true;  // What it is asked.
+  std::atomic<bool> answers = true;  // Whether it answers questions.
 
   void Send(const NodeUpdate& update) { client_->Send(update); }
   bool contacted() { return client_->contacted(); }
   void Leave() { client_.reset(); }
 
-  // The first directive of this kind from now on, or the latest if it is one.
+  // The latest directive if it is of this kind, else the next one that is.
   Directive Await(Kind kind) {
     MutexLock lock(&mu_);
     AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -135,7 +135,7 @@ class Member final : public RendezvousClient::Listener {
     AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return end_.has_value(); });
     return end_.value_or(absl::UnknownError("no end came"));
   }
-  // What was said of the connection, once it is `count` things.
+  // The reports about the connection, once there are `count` of them.
   std::vector<std::pair<bool, std::string>> AwaitContacts(size_t count) {
     MutexLock lock(&mu_);
     AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return contacts_.size() >= count; });
@@ -193,7 +193,7 @@ std::vector<std::unique_ptr<Member>> Join(const RendezvousEndpoint& endpoint, in
   return members;
 }
 
-// All run round 1, all succeed, all are told to finish and say so.
+// All nodes run round 1 and succeed; then they are told to finish and say so.
 void RunToTheEnd(Host& host, std::vector<std::unique_ptr<Member>>& members) {
   for (auto& member : members) member->Await(Kind::kRun);
   for (auto& member : members) member->Send(Says(1, NodePhase::kRunning));
@@ -224,7 +224,7 @@ UniqueFd Connect(uint16_t port) {
 }
 
 TEST(GrpcRendezvous, PartsInPeaceFromANodeWhoseLastWordItWaitedFor) {
-  // The rendezvous shuts down the moment it has heard kFinished, as the host's agent does.
+  // The rendezvous shuts down as soon as it hears kFinished, as the host's agent does.
   for (int i = 0; i < 30; ++i) {
     Host host;
     Member member(host.endpoint, Node(0, 1, 1));
@@ -286,7 +286,7 @@ TEST(GrpcRendezvous, RefusesWrongMissingAndUncalledForTokens) {
   }
 }
 
-// With TLS and in clear.
+// Trust with TLS or in clear text.
 struct TrustKind {
   const char* name;
   absl::StatusOr<Trust> (*of)(absl::string_view token);
@@ -346,19 +346,19 @@ TEST_P(WithAToken, RunsAJob) {
   RunToTheEnd(host, members);
 }
 
-// A host with a site's certificates, which name it "localhost".
+// A host with a site's certificates, which are for "localhost".
 struct SiteHost : Host {
   explicit SiteHost(const CertificateFiles& files, int nodes = 1)
       : Host(Policy(nodes, nodes), Trust::OfFiles(files).value()) {
     endpoint.host = "localhost";
   }
-  // As a node says it that has these files.
+  // The endpoint as a node with these files gives it.
   RendezvousEndpoint SeenWith(const CertificateFiles& files) const {
     return {"localhost", endpoint.port, Trust::OfFiles(files).value()};
   }
 };
 
-// The one job of a Host is "job".
+// The only job of a Host is "job".
 TEST_P(WithAToken, AJobsTokenIsGoodForThatJobAlone) {
   Host host(Policy(2, 2), GetParam().of(kToken).value());
   const auto seen_with = [&](const char* job) {
@@ -403,7 +403,7 @@ TEST(GrpcRendezvous, AsksRanksThroughTheirAgents) {
   question.kind = RankQuestion::Kind::kStacks;
   question.ranks = {0, 3};
   question.patience = seconds(60);
-  for (int i = 0; i < 20; ++i) {  // Among updates and signs of life.
+  for (int i = 0; i < 20; ++i) {  // Between updates and signs of life.
     members[0]->Send(Says(1, NodePhase::kRunning));
     const auto answer = AskRanks(host.endpoint, "job", question);
     ASSERT_TRUE(answer.ok()) << answer.status();
@@ -456,7 +456,7 @@ TEST(GrpcRendezvous, EndsWhileAQuestionIsOpen) {
   while (host.rendezvous.open_questions() == 0) std::this_thread::yield();
   members[0]->Leave();
   host.server->Shutdown(milliseconds(10));
-  asker.join();  // Long before the question's patience ends.
+  asker.join();  // It returns long before the question's time limit.
 }
 
 TEST(GrpcRendezvous, NobodyServesWithAJobsToken) {
@@ -515,7 +515,7 @@ TEST(GrpcRendezvous, SaysWhichEndHasWhichCertificates) {
   }
 }
 
-// TLS 1.3 tells a client no more than that the connection is closed.
+// TLS 1.3 tells a client only that the connection is closed.
 TEST(GrpcRendezvous, ANodeWhoseCertificateIsNotBelievedIsToldWhichFileItMayBe) {
   const SiteAuthority site;
   SiteHost host(site.Write("strict"));
@@ -538,7 +538,7 @@ TEST(GrpcRendezvous, NamesTheDifferenceOfANodeThatDoesNotFit) {
   first.Leave();
 }
 
-// InvalidArgument would mean to it that the endpoint's name is wrong.
+// InvalidArgument would tell the node that the endpoint's name is wrong.
 TEST(GrpcRendezvous, TellsANodeThatSaysTheImpossibleThatItIsRefused) {
   Host host(Policy(1, 1));
   NodeInfo info = Node(0, 1, 1);
@@ -574,7 +574,7 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
-// The other end of a stream, without a client's manners.
+// The client end of a stream, which need not follow the rules of a client.
 struct BareStream {
   explicit BareStream(const Host& host)
       : stub(v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel())),
@@ -606,7 +606,7 @@ TEST(GrpcRendezvous, AStreamThatHasJoinedMayBeSilentForLonger) {
   Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(100));
   BareStream joined(host);
   joined.Join(Node(0, 1, 1));
-  BareStream silent(host);  // Comes later, so once it is gone, the other's time is up as well.
+  BareStream silent(host);  // It connects later, so when it is gone, the other's time is up too.
   EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_TRUE(joined.stream->Write(v1::AttachRequest()));
   EXPECT_TRUE(joined.stream->WritesDone());
@@ -630,7 +630,7 @@ TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
 }
 
 TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
-  constexpr int kSigns = 20000;  // As much as an agent may send at once.
+  constexpr int kSigns = 20000;  // The most that an agent may send at once.
   Host host(Policy(2, 2));
   BareStream deaf(host);
   deaf.Join(Node(0, 2, 2));
@@ -646,7 +646,7 @@ TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
     told = told || response.directive().has_run();
   }
   EXPECT_TRUE(told);
-  EXPECT_LT(answers, kSigns / 2);  // As many as its window takes, then one for all the rest.
+  EXPECT_LT(answers, kSigns / 2);  // Its window takes some; all the rest get one answer.
   other.Leave();
 }
 
@@ -686,7 +686,7 @@ TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
   member.Leave();
 }
 
-// Takes a node's first message and then only talks.
+// Reads a node's first message and then only writes.
 class DeafRendezvous final : public v1::Rendezvous::Service {
  public:
   grpc::Status Attach(
@@ -720,7 +720,7 @@ TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
 TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
   Host host(ShortLimits(2));
   Member quiet(host.endpoint, Node(0, 2, 2));
-  // A job that still waits after the time in which a silent node would be given up.
+  // The job still waits after the time in which a silent node would be given up.
   quiet.Await(Kind::kWait);
   EXPECT_FALSE(quiet.EndsWithin(milliseconds(1500)));
   EXPECT_EQ(quiet.AwaitContacts(1).size(), 1u);
@@ -756,7 +756,7 @@ TEST(GrpcRendezvous, TheLastWordArrivesThoughTheClientIsDestroyedAtOnce) {
 }
 
 TEST(GrpcRendezvous, ANodeMayComeBeforeItsRendezvous) {
-  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Free again at once.
+  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Nothing listens there now.
   const RendezvousEndpoint endpoint = {"127.0.0.1", port, Trust()};
   Member early(endpoint, Node(0, 1, 1));
   const auto contacts = early.AwaitContacts(1);
@@ -809,7 +809,7 @@ TEST(GrpcRendezvous, ARendezvousThatSaysNotYetIsNoForeignProgram) {
               HasSubstr("took this node not in within 0.3 s: the former run of job job is ending"));
 }
 
-// Has a job, and may lose its lead.
+// Has a job and may lose the lead.
 class Led final : public Jobs {
  public:
   absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
@@ -862,7 +862,7 @@ TEST(GrpcRendezvous, TakesTheDetourOnceThereIsOne) {
   Host host;
   GrpcRendezvousClient::Options options;
   options.endpoint = {"127.0.0.2", host.endpoint.port,
-                      Trust()};  // Refused: the host is at 127.0.0.1.
+                      Trust()};  // Refused: the host listens on 127.0.0.1 only.
   std::atomic<bool> open = false;
   options.detour = [&open] {
     return open ? std::optional<std::string>("127.0.0.1") : std::nullopt;
@@ -891,7 +891,7 @@ TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
   Host host;
   GrpcRendezvousClient::Options options;
   options.endpoint = {"localhost", host.endpoint.port, Trust()};
-  options.lookup = Lookup::Start("127.0.0.1");  // Not what localhost may lead to besides.
+  options.lookup = Lookup::Start("127.0.0.1");  // Not localhost's other addresses.
   Mutex mu;
   std::vector<Lookup::Result> heard;
   options.on_lookup = [&](const Lookup::Result& found) {
@@ -906,7 +906,7 @@ TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
   EXPECT_THAT(heard[0].value(), testing::ElementsAre("127.0.0.1"));
 }
 
-// Takes connections and says nothing, as a host that is cut off.
+// Accepts connections and sends nothing, like a host that is cut off.
 struct Mute {
   WitnessMember AsWitness(const std::string& name) const {
     return {NewIncarnation(), name, absl::StrCat(address, ":", socket.port)};
@@ -954,7 +954,7 @@ TEST(GrpcRendezvous, AnAddressOfAWitnessIsNoneOfTheEndpoint) {
   }
 }
 
-// A witness that stands by: it tells where the others are.
+// A witness that stands by and tells where the others are.
 class StandsBy final : public Jobs, public WitnessPost {
  public:
   absl::Status CheckLeads() const override { return absl::UnavailableError("another one leads"); }
@@ -985,7 +985,7 @@ TEST(GrpcRendezvous, NoWitnessIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
   serving.witnesses = &jobs;
   const auto server = RendezvousServer::Start(std::move(serving), jobs).value();
   Member member(Node(0, 1, 1), std::move(options));
-  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // Where the witness has sent it.
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // The witness sent it here.
   member.Leave();
   EXPECT_EQ(told, 0);
 }

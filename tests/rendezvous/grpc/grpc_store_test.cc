@@ -22,7 +22,7 @@ class SilentSession final : public JobRendezvous::Session {
   void OnEnd(const absl::Status&) override {}
 };
 
-// A rendezvous that serves on loopback, and its job "job", which node0 has joined.
+// A rendezvous that serves on loopback, with a job "job" that node0 has joined.
 struct Host {
   explicit Host(int nodes = 1, const std::string& secret = "")
       : Host(nodes, Trust::OfToken(secret).value()) {}
@@ -95,7 +95,7 @@ TEST(GrpcStore, IsSharedByTheNodesOfTheJob) {
   EXPECT_EQ(*value.get(), "v");
 }
 
-// `of` makes a token's trust, with TLS or in clear.
+// `of` makes the trust of a token, with TLS or in clear text.
 void RefusesAnotherJobsToken(absl::StatusOr<Trust> (*of)(absl::string_view token)) {
   constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
   Host host(1, of(kToken).value());
@@ -144,7 +144,7 @@ TEST(GrpcStore, AWatchTooSaysThatTheTokenIsAnother) {
 TEST(GrpcStore, SaysThatThereIsNoThreadForAWatch) {
   Host host;
   const auto store = host.StoreOf(0);
-  ASSERT_TRUE(store->Set("k", "v").ok());  // It is connected.
+  ASSERT_TRUE(store->Set("k", "v").ok());  // The client is connected now.
   {
     const NoThreads out_of_threads;
     const absl::Status none = store->Watch("").status();
@@ -196,7 +196,7 @@ TEST(GrpcStore, GivesUpWhenTheRendezvousIsGone) {
   EXPECT_FALSE(watch->Next(In(100s)).ok());
 }
 
-// Reading calls bridge the time in which nobody listens.
+// Reading calls wait while no server listens.
 TEST(GrpcStore, WaitsForARendezvousThatComesBack) {
   Host host;
   const auto store = host.StoreOf(0);

@@ -28,7 +28,7 @@ TEST(PeerPortOf, KnowsWhatGrpcWrites) {
   }
 }
 
-// What a client that sends garbage made it write: 4 MB in five seconds.
+// A client that sent garbage once made protobuf write 4 MB in five seconds.
 TEST(PrepareServer, ProtobufsErrorsDoNotFloodTheLog) {
   grpc::ServerBuilder builder;
   PrepareServer(&builder);

@@ -28,7 +28,7 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 
-// With something in every field.
+// A record with a value in every field.
 JobRecord Record(const std::string& job_id, Round round) {
   JobRecord record;
   record.job_id = job_id;
@@ -71,7 +71,7 @@ JobRecord Record(const std::string& job_id, Round round) {
   return record;
 }
 
-// Everything in it, as text that can be compared.
+// The whole record as text, for comparisons.
 std::string Text(const JobRecord& record) { return EncodeRecord(record); }
 
 class JournalTest : public testing::Test {
@@ -88,7 +88,7 @@ class JournalTest : public testing::Test {
     EXPECT_TRUE(journal.ok()) << journal.status();
     return std::move(journal).value();
   }
-  // In the place of what this test kept last of the job.
+  // Replaces the record that this test kept last for the job.
   absl::Status Keep(Journal& journal, const JobRecord& record) {
     RecordVersion& version = versions_[record.job_id];
     const auto kept = journal.Keep(record, version);
@@ -119,7 +119,7 @@ class JournalTest : public testing::Test {
   }
 
   std::string directory_;
-  std::map<std::string, RecordVersion> versions_;  // Since the last Open.
+  std::map<std::string, RecordVersion> versions_;  // Versions kept since the last Open.
 };
 
 TEST_F(JournalTest, KeepsEveryFieldOfEveryJob) {
@@ -135,7 +135,7 @@ TEST_F(JournalTest, KeepsEveryFieldOfEveryJob) {
   ASSERT_THAT(loaded.records, SizeIs(2));
   EXPECT_EQ(Text(loaded.records[0].record), Text(Record("a", 4)));
   EXPECT_EQ(Text(loaded.records[1].record), Text(Record("b/../c", 1)));
-  // Not only what the encoding shows.
+  // Check fields as well as the encoding.
   EXPECT_EQ(loaded.records[0].record.members[1].info.node_rank, 1);
   EXPECT_EQ(loaded.records[0].record.members[1].info.route_address, "10.0.0.100");
   EXPECT_EQ(loaded.records[0].record.policy.last_call, std::chrono::milliseconds(1500));
@@ -156,7 +156,7 @@ TEST_F(JournalTest, ForgetsAJobThatIsOverAndHasNobodyLeft) {
   record.members.clear();
   ASSERT_TRUE(Keep(*journal, record).ok());
   EXPECT_THAT(Files(), IsEmpty());
-  EXPECT_TRUE(Keep(*journal, record).ok());  // Once more does no harm.
+  EXPECT_TRUE(Keep(*journal, record).ok());  // Keeping it again does no harm.
 }
 
 TEST_F(JournalTest, MakesTheDirectoryForThisUserAlone) {
@@ -184,8 +184,8 @@ TEST_F(JournalTest, ADirectoryThatCannotBeUsedIsNamed) {
               HasSubstr("/dev/null: Not a directory"));
 }
 
-// What a power cut at `step` may leave of a Keep: before the fsync any part of the new file, or
-// none; before the directory's fsync the old name or the new.
+// What a power cut at `step` may leave of a Keep: before the fsync any part of the new file or none
+// of it; before the directory's fsync the old name or the new one.
 TEST_F(JournalTest, AtAnyPointEitherTheOldRecordIsThereOrTheNew) {
   std::minstd_rand random(1);
   for (const Step step :
@@ -223,7 +223,7 @@ TEST_F(JournalTest, AtAnyPointEitherTheOldRecordIsThereOrTheNew) {
         }
         EXPECT_FALSE(fs::exists(directory_ + "/../copy/a.job.tmp"));
         fs::remove_all(directory_ + "/../copy");
-        armed = false;  // What failed once goes through the next time.
+        armed = false;  // The failure does not repeat.
         EXPECT_TRUE(Keep(*journal, Record("a", 5)).ok());
       }
     }
@@ -273,7 +273,7 @@ TEST_F(JournalTest, AForeignFileIsNoRecord) {
   Open();
   Write("a.job", "#!/bin/sh\necho hello\n");
   Write("b.job", "");
-  Write("c.job", EncodeRecord(Record("d", 1)));  // A copy under another name.
+  Write("c.job", EncodeRecord(Record("d", 1)));  // A copy under the wrong name.
   Write("notes.txt", "mine");
   const RecordKeeper::Listed loaded = Load();
   EXPECT_THAT(loaded.records, IsEmpty());
@@ -283,7 +283,7 @@ TEST_F(JournalTest, AForeignFileIsNoRecord) {
 
 TEST_F(JournalTest, AFileOfANewerVersionIsLeftAlone) {
   Open();
-  // Format 2, with a checksum as every format has it: crc32("2 3\nabc").
+  // Format 2, with the checksum that every format has: crc32("2 3\nabc").
   Write("a.job", "hlaunch-job 2 e665d4d1 3\nabc");
   const auto loaded = Open()->List();
   EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition) << loaded.status();

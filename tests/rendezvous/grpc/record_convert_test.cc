@@ -21,9 +21,9 @@
 #include "rendezvous/grpc/journal.h"
 #include "rendezvous/table/round_table.h"
 
-// Every field of a job's record, as its message names them, survives the journal and a restart of
-// the rendezvous. The fields are found through the descriptor: one that is new is in the test
-// without a change here, and fails it as long as a conversion leaves it out.
+// Checks that every field of a job's record survives the journal and a restart of the rendezvous.
+// The fields are found through the message's descriptor. A new field is thus tested without a
+// change here, and the test fails as long as a conversion leaves it out.
 
 namespace hlaunch {
 namespace {
@@ -33,9 +33,9 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Puts something into every field, and into both elements of each repeated one: numbers from 1 to
-// 97, texts in ascending order, enum values other than the first, true. But for what no record
-// keeps, since a node tells it anew when it comes back.
+// Fills every field and both elements of each repeated field: with numbers from 1 to 97, texts in
+// ascending order, enum values other than the first, and true. Skips what no record keeps because a
+// node tells it again when it comes back.
 class Filler {
  public:
   void Fill(Message* message) {
@@ -73,15 +73,15 @@ class Filler {
     }
   }
 
-  // Fields whose values are bound to something.
+  // The next number, or the only value that fits the field.
   int64_t Number(const FieldDescriptor* field) {
     ++count_;
     static const std::map<std::string, int64_t> kNumbers = {
         {"hlaunch.v1.NodeInfo.protocol", kProtocolMajor},
         {"hlaunch.v1.Policy.min_nodes", 2},
         {"hlaunch.v1.Policy.max_nodes", 90},
-        {"hlaunch.v1.JobRecord.round_nodes", 98},      // More than any node's rank.
-        {"google.protobuf.Timestamp.nanos", 5000000},  // What is kept are milliseconds.
+        {"hlaunch.v1.JobRecord.round_nodes", 98},      // Above any node's rank.
+        {"google.protobuf.Timestamp.nanos", 5000000},  // The record keeps milliseconds.
     };
     const auto bound = kNumbers.find(field->full_name());
     if (bound != kNumbers.end()) return bound->second;
@@ -102,7 +102,7 @@ class Filler {
   int count_ = 0;
 };
 
-// A directory of a journal.
+// A journal's directory.
 class RecordTest : public testing::TestWithParam<int> {
  protected:
   RecordTest() {
@@ -111,7 +111,7 @@ class RecordTest : public testing::TestWithParam<int> {
   }
   ~RecordTest() override { std::filesystem::remove_all(directory_); }
 
-  // What a journal says after it was written, closed and opened again.
+  // The record after it was written to a journal that was closed and opened again.
   JobRecord WrittenAndRead(const JobRecord& record) const {
     EXPECT_TRUE(Open()->Keep(record, 0).ok());
     const auto loaded = Open()->List();
@@ -155,7 +155,7 @@ TEST_P(RecordTest, EveryFieldSurvivesTheJournalAndARestart) {
   EXPECT_EQ(Differences(filled, ToProto(again)), "");
 }
 
-// Each breaks one number of a good record; the error must name it.
+// Each case breaks one number of a good record; the error must name the field.
 TEST(RecordConvert, RefusesNumbersOutOfRange) {
   using Break = void (*)(v1::JobRecord*);
   const std::pair<const char*, Break> cases[] = {

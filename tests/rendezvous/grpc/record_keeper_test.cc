@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-// An implementation's pointer as the interface's.
+// Converts a pointer to an implementation into one to the interface.
 template <typename Keeper>
 absl::StatusOr<std::unique_ptr<RecordKeeper>> AsKeeper(
     absl::StatusOr<std::unique_ptr<Keeper>> keeper) {
@@ -45,7 +45,7 @@ class InADirectory final : public KeepingPlace {
   absl::StatusOr<std::unique_ptr<RecordKeeper>> Lead() override {
     return AsKeeper(Journal::Open({directory_, {}}));
   }
-  // The lock ends with its process alone.
+  // Only the end of its process releases the lock.
   bool TakeAway() override { return false; }
 
  private:

@@ -36,7 +36,7 @@ RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
   return picture;
 }
 
-// In the group of all ranks.
+// A picture with `call` in the group of all ranks.
 RankPicture InAll(Rank rank, CollectiveCall call) {
   return Picture(rank, {{"0", "default_pg", {}, {std::move(call)}}});
 }
@@ -81,7 +81,7 @@ TEST(AttributeHang, FailsOneThatWaitsWhereTheCulpritHasExited) {
 }
 
 TEST(AttributeHang, FollowsAChainToItsEnd) {
-  // 0 waits for 1 in one group, which waits for 2 in another.
+  // Rank 0 waits for rank 1 in one group; rank 1 waits for rank 2 in another.
   const std::vector<RankPicture> ranks = {
       Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}}}),
       Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}}, {"2", "tp", {1, 2}, {Call(9, true)}}}),
@@ -154,7 +154,7 @@ TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
   ranks[2].in_p2p = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
-  EXPECT_TRUE(verdict.busy);  // One of them may wait for a rank that works.
+  EXPECT_TRUE(verdict.busy);  // One of the two may wait for a rank that works.
 }
 
 TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
@@ -182,7 +182,7 @@ TEST(AttributeHang, NamesWhoDoesNotSendWhileOthersReceive) {
   EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
               HasSubstr("Ranks 0,2 wait for other ranks, in send or recv;\n  rank 1 (node0, local "
                         "rank 1, pid 101) does not: it sleeps"));
-  ranks[0].moved = 1;  // Something has come.
+  ranks[0].moved = 1;  // Rank 0 has received something.
   EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
 }
 
@@ -209,7 +209,7 @@ TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
 }
 
 TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
-  // Rows of four are one group each, columns the other; rank 6 has not come to its row's third.
+  // Each row of four is a group, and so is each column. Rank 6 has not begun its row's third call.
   std::vector<RankPicture> ranks;
   for (Rank rank = 0; rank < 16; ++rank) {
     const Rank row = rank / 4, column = rank % 4;
@@ -220,7 +220,7 @@ TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
       one.members.push_back(row * 4 + i);
       other.members.push_back(i * 4 + column);
     }
-    // The other rows have gone on to their columns, and wait there for row 1.
+    // The other rows have gone on to their column groups and wait there for row 1.
     if (row != 1) other.latest = {Call(2, true)};
     ranks.push_back(Picture(rank, {one, other}));
   }

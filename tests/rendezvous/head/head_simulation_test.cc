@@ -22,7 +22,7 @@
 namespace hlaunch {
 namespace {
 
-// A sanitizer takes ten times as long, and looks at how memory is used.
+// A sanitizer takes ten times as long and checks memory use.
 #ifdef HLAUNCH_SANITIZED
 constexpr int kJobs = 300, kWorlds = 3;
 #else
@@ -33,12 +33,13 @@ struct Plan {
   int hosts = 200;
   int jobs = kJobs;
   int jobs_a_second = 5;
-  // One of so many host seconds, and seconds.
+  // One in this many host seconds; head_ends: one in this many seconds.
   int host_leaves = 4000, host_boots = 20000, host_drained = 2000, head_ends = 60;
-  int turn_is_cut = 20000;  // One of so many turns, before all is written, and before all is sent.
+  // One in this many turns is cut before all is written; as many before all is sent.
+  int turn_is_cut = 20000;
 };
 
-// Of this thread's work alone: others may have the CPU.
+// CPU time of this thread only: other threads may use the CPU.
 double WorkedMicros() {
   timespec worked = {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &worked);
@@ -88,7 +89,7 @@ class Simulation {
     if (OneOf(plan_.head_ends)) EndHead();
   }
 
-  // A second in which nothing bad happens.
+  // Simulates a second without faults.
   void Quiet() {
     ++now_;
     ConnectHosts();
@@ -99,7 +100,7 @@ class Simulation {
     Check();
   }
 
-  // One input of the head. Several may come in one turn of its loop.
+  // Gives the head one input. Several may come in one turn of its loop.
   template <typename Input>
   void Do(const Input& input) {
     const double before = WorkedMicros();
@@ -108,7 +109,7 @@ class Simulation {
     if (OneOf(2)) Turn();
   }
 
-  // What follows from all that has come.
+  // Runs the turn that follows the inputs.
   void Turn() {
     const double before = WorkedMicros() - std::exchange(turn_us_, 0);
     const bool has_more = world_.table->PlaceSome(world_.t());
@@ -129,7 +130,7 @@ class Simulation {
       starts_ += std::holds_alternative<PartOrder>(order.what) ? 1 : 0;
       orders_.push_back(std::move(order));
     }
-    numbers_.merge(submitted_now_);  // They are told.
+    numbers_.merge(submitted_now_);  // Their users are told now.
     if (has_more) Turn();
   }
 
@@ -158,7 +159,7 @@ class Simulation {
     }
   }
 
-  // Hosts that are to be empty soon, and then not after all. The connection may die with the order.
+  // Drains some hosts and ends some drains. The connection may die with the order.
   void DrainSome() {
     for (auto& host : hosts_) {
       const HeadHost* known = world_.table->hosts().Find(host->name());
@@ -172,7 +173,7 @@ class Simulation {
     }
   }
 
-  // Whoever was told to leave hears that he may stay.
+  // Checks that no part still leaves on a host that is not drained.
   void CheckNobodyLeaves(const SimulatedHost& host) {
     const HeadHost* known = world_.table->hosts().Find(host.name());
     if (!host.connected || known == nullptr || !known->ready() || known->stop_ms != 0) return;
@@ -230,7 +231,7 @@ class Simulation {
     request.exclusive = OneOf(20);
     if (OneOf(5)) request.max_nodes += 2;
     if (OneOf(10)) request.spares = 1;
-    if (OneOf(100)) request.workers = 16;  // Which no host has.
+    if (OneOf(100)) request.workers = 16;  // No host has as many.
     request.environment.assign(50, "NAME=" + std::string(60, 'x'));
     return request;
   }
@@ -268,8 +269,7 @@ class Simulation {
     for (const auto& host : hosts_) ASSERT_EQ(host->Conflict(), "") << now_;
     for (const auto& host : hosts_) CheckNobodyLeaves(*host);
     for (const auto& [name, host] : world_.table->hosts().all()) {
-      if (!host.ready())
-        continue;  // It may be that an end there was not kept, and what followed was.
+      if (!host.ready()) continue;  // Perhaps an end there was not kept, but a later start was.
       std::set<int> held;
       for (const auto& [job, what] : host.held) {
         for (const int id : what.devices)
@@ -311,14 +311,14 @@ class Simulation {
   std::mt19937 random_;
   HeadWorld world_;
   std::vector<std::unique_ptr<SimulatedHost>> hosts_;
-  std::deque<HeadOrder> orders_;  // On their way.
+  std::deque<HeadOrder> orders_;  // Orders on their way.
   std::set<uint64_t> numbers_, ended_;
-  std::set<uint64_t> submitted_now_;  // Whose users have not been told yet.
+  std::set<uint64_t> submitted_now_;  // Jobs whose users have not been told yet.
   int64_t now_ = 0;
   int submitted_ = 0, lives_ = 1;
   int64_t starts_ = 0;
   double decided_us_ = 0, written_us_ = 0, most_memory_ = 0;
-  double turn_us_ = 0;  // Of the turn that has not ended.
+  double turn_us_ = 0;  // Time of the unfinished turn.
   double longest_turn_us_ = 0, longest_decided_us_ = 0;
 };
 

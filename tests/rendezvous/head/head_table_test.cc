@@ -44,7 +44,8 @@ class HeadTableTest : public testing::Test {
     return job;
   }
 
-  // The reasons of the orders to leave since, empty for those to stay; each is answered so.
+  // The reasons of the orders to leave since the last call, empty for orders to stay. Each order
+  // gets `answer`.
   std::vector<std::string> LeaveOrders(const absl::Status& answer = absl::UnavailableError("")) {
     std::vector<std::string> reasons;
     world.Write();
@@ -155,7 +156,7 @@ TEST_F(HeadTableTest, StartsJobsInTheOrderOfTheirNumbers) {
   EXPECT_EQ(world.State(third), ClusterJobState::kWaiting);
 }
 
-// However many turns of the loop the queue takes.
+// Holds for any number of turns of the loop.
 TEST_F(HeadTableTest, PlacesAFewJobsATurnAndAllInTheirOrder) {
   HostFacts facts = FactsOf(0);
   facts.slots = 200;
@@ -192,7 +193,7 @@ TEST_F(HeadTableTest, TriesAgainFromTheFrontWhatCameFreeInBetween) {
   EXPECT_THAT(world.Why(second + 1), HasSubstr("waits behind job 3, which needs 1 node"));
 }
 
-// One that has come late waits for the same one as those before it.
+// A job submitted later waits behind the same job as those before it.
 TEST_F(HeadTableTest, SaysWhomAJobWaitsBehindWhoeverThatIsNow) {
   world.Come("node1", FactsOf(8));
   const uint64_t running = world.Submit(RequestOf(1, 8));
@@ -221,7 +222,7 @@ TEST_F(HeadTableTest, LetsJobsPassOneThatCannotEverStart) {
   EXPECT_EQ(world.State(huge), ClusterJobState::kStarting);
 }
 
-// The job before it waited for its user at first, and so held up nobody.
+// The job before it first waited for its user's limit, and so held up no job.
 TEST_F(HeadTableTest, SaysOfAJobThatCannotStartWhyThatIsWhoeverIsBeforeIt) {
   world.limits.max_running = 1;
   world.Restart();
@@ -233,7 +234,7 @@ TEST_F(HeadTableTest, SaysOfAJobThatCannotStartWhyThatIsWhoeverIsBeforeIt) {
   world.Tell("node1", alices, PartState::kEnded, "", 0);
   EXPECT_THAT(world.Why(next), HasSubstr("needs 1 node with 8 free hpu"));
   EXPECT_THAT(world.Why(huge), HasSubstr("jobs behind it go first"));
-  world.Come("node2", FactsOf(1));  // Whether it can start now is found out in its turn.
+  world.Come("node2", FactsOf(1));  // Its turn finds out whether it can start now.
   EXPECT_THAT(world.Why(huge), HasSubstr("waits behind job 3"));
   world.Tell("node1", bobs, PartState::kEnded, "", 0);
   EXPECT_EQ(world.State(next), ClusterJobState::kStarting);
@@ -256,7 +257,7 @@ TEST_F(HeadTableTest, KillsWhatDoesNotEndInTime) {
   EXPECT_EQ(world.State(job), ClusterJobState::kEnding);
   world.Tell("node2", job, PartState::kEnded, "", 143);
   world.Orders();
-  // Its agents kill its workers after 30 s, and then say so.
+  // Its agents kill its workers after 30 s and then report that.
   world.Pass(seconds(39));
   EXPECT_THAT(world.Orders(), IsEmpty());
   world.Pass(seconds(2));
@@ -293,7 +294,7 @@ TEST_F(HeadTableTest, AJobThatIsOverAtOnceHasEndedWell) {
   world.Tell("node1", job, PartState::kStarting, "node1:5000");
   world.Orders();
   world.Tell("node1", job, PartState::kEnded, "", 0);
-  EXPECT_THAT(world.Orders(), ElementsAre("node1 forget 1"));  // Nobody is told to stop.
+  EXPECT_THAT(world.Orders(), ElementsAre("node1 forget 1"));  // No part is told to stop.
   world.Tell("node2", job, PartState::kEnded, "", 0);
   EXPECT_EQ(world.Why(job), "ended with exit code 0");
 }
@@ -413,7 +414,7 @@ TEST_F(HeadTableTest, GoesOnAfterARestart) {
 
 TEST_F(HeadTableTest, AHostThatOnlyAJobsFileNamesIsAwaySinceTheRestart) {
   const uint64_t job = RunTwoNodes();
-  world.kept_hosts = nlohmann::json::object();  // The power went before they were on the disk.
+  world.kept_hosts = nlohmann::json::object();  // The power failed before they were on the disk.
   world.Restart();
   EXPECT_EQ(world.View(job).parts[1].state, "running, away since 2027-01-15T08:00:00.000Z");
 }

@@ -44,12 +44,12 @@ inline JobRequest RequestOf(int nodes, int workers = 8) {
   return request;
 }
 
-// A head with what is around it: time, the record that it keeps, the hosts' words. One thread.
+// A head with its surroundings: the time, its records, the messages of hosts. One thread.
 class HeadWorld {
  public:
   HeadWorld() { Restart(); }
 
-  // The head ends, and another goes on from what was written.
+  // The head ends, and another one goes on from the written record.
   void Restart() {
     if (table) Write();
     HeadRecord record = ReadHosts(kept_hosts).value();
@@ -69,7 +69,7 @@ class HeadWorld {
     Place();
   }
 
-  // The turns of the loop that follow what has happened.
+  // Runs the turns of the loop that follow an event.
   void Place() {
     while (table->PlaceSome(t())) ++turns;
   }
@@ -103,7 +103,7 @@ class HeadWorld {
     Place();
   }
 
-  // What the head has ordered since: "node1 start 7", "node1 signal 7 15".
+  // The orders since the last call: "node1 start 7", "node1 signal 7 15".
   std::vector<std::string> Orders() {
     Place();
     Write();
@@ -128,8 +128,8 @@ class HeadWorld {
     WriteSome([] { return true; });
   }
 
-  // As WriteChanges does it. The power may go before all of it is on the disk: `is_written` is
-  // asked for each file. What is forgotten goes after that, and may come back.
+  // Does what WriteChanges does. The power may fail before all of it is on the disk: `is_written`
+  // says for each file whether it was written. Forgotten jobs are removed last and may come back.
   void WriteSome(const std::function<bool()>& is_written) {
     const HeadChanges changes = table->TakeChanges();
     bool all = true;
@@ -155,7 +155,7 @@ class HeadWorld {
   nlohmann::json kept_hosts = nlohmann::json::object();
   std::map<uint64_t, nlohmann::json> kept_jobs;
   std::unique_ptr<HeadTable> table;
-  int turns = 0;  // That were not enough to place all that had its turn.
+  int turns = 0;  // Turns that left jobs to place.
 
  private:
   int tokens_ = 0;

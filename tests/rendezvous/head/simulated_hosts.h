@@ -13,7 +13,7 @@
 
 namespace hlaunch {
 
-// A part of a job as it really is, whatever the head knows of it. A value.
+// A part of a job in its true state, which the head may not know. A value.
 struct SimulatedPart {
   int node_rank = 0;
   bool meets = false;
@@ -23,13 +23,13 @@ struct SimulatedPart {
   int64_t runs_at = 0, ends_at = 0;  // Seconds.
   int code = 0;
   bool stubborn = false;    // SIGTERM does not end it.
-  bool is_leaving = false;  // It was told to leave, and not since that it may stay.
+  bool is_leaving = false;  // It was told to leave, and not told since that it may stay.
 
   bool lives() const { return state == PartState::kStarting || state == PartState::kRunning; }
   PartTold Told(uint64_t job) const;
 };
 
-// A host with its node daemon: takes orders, tells what has happened, is cut off and started anew.
+// A host with its node daemon. It takes orders and tells of its parts; it may be cut off or reboot.
 class SimulatedHost {
  public:
   SimulatedHost(std::string name, int devices, std::mt19937& random)
@@ -41,16 +41,16 @@ class SimulatedHost {
 
   HostFacts Facts() const;
   std::vector<PartTold> AllTold() const;
-  // What it tells because of the order, and the answer.
+  // Carries out the order. Returns what the host tells because of it, and sets `answer`.
   std::vector<PartTold> Take(const HeadOrder& order, int64_t now, absl::Status* answer);
-  // What has changed by now. `hosts_live`: whether node 0 of a job lives.
+  // Returns what has changed by `now`. `node0_lives` says whether node 0 of a job lives.
   template <typename Node0Lives>
   std::vector<PartTold> Pass(int64_t now, const Node0Lives& node0_lives);
-  // All that lived is gone.
+  // The host reboots: each living part is forgotten or becomes lost, at random.
   void BootAnew();
 
   const std::map<uint64_t, SimulatedPart>& parts() const { return parts_; }
-  // Why two parts that live here cannot both; empty: they can.
+  // Names a device that two living parts hold; empty if there is none.
   std::string Conflict() const;
   int64_t Random(int64_t from, int64_t to) {
     return std::uniform_int_distribution<int64_t>(from, to)(random_);

@@ -26,7 +26,7 @@ TEST(AnswerPace, LetsTheLongestAnswerGoAtOnce) {
 TEST(AnswerPace, StaysWithinWhatAConnectionMaySend) {
   AnswerPace pace;
   TrafficAllowance allowance(kStart);
-  uint64_t total = 256 << 10;  // The longest update, at once.
+  uint64_t total = 256 << 10;  // The longest update, sent at once.
   Instant now = kStart;
   for (int i = 0; i < 1000; ++i) {
     now = pace.When(kMaxAnswerBytes, now);

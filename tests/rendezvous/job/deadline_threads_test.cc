@@ -20,7 +20,7 @@ using testing::ElementsAre;
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// What was called, in that order; and a wait for it.
+// Records calls in their order and waits for them.
 class Calls {
  public:
   void Add(int which) {
@@ -51,7 +51,7 @@ TEST(DeadlineThreads, CallsInTheOrderOfDeadlines) {
   const Instant soon = Now() + milliseconds(20);
   EXPECT_TRUE(threads.Set(second, soon + milliseconds(1)).ok());
   EXPECT_TRUE(threads.Set(never, soon).ok());
-  EXPECT_TRUE(threads.Set(never, Now() + hours(1)).ok());  // In place of the one before.
+  EXPECT_TRUE(threads.Set(never, Now() + hours(1)).ok());  // It replaces the earlier deadline.
   EXPECT_TRUE(threads.Set(first, soon).ok());
   EXPECT_THAT(calls.Await(2), ElementsAre(1, 2));
   for (const auto id : {first, second, never}) threads.Remove(id);
@@ -72,7 +72,7 @@ TEST(DeadlineThreads, ADeadlineThatIsSetWithinTheCallHolds) {
   Calls calls;
   DeadlineThreads threads(MonotonicClock(), 2);
   std::atomic<DeadlineThreads::Id> id{0};
-  int count = 0;  // Never two calls at the same time.
+  int count = 0;  // No lock: two calls never run at the same time.
   id = threads.Add([&] {
     calls.Add(++count);
     const absl::Status set = count < 3 ? threads.Set(id, Now()) : absl::OkStatus();
@@ -97,7 +97,7 @@ TEST(DeadlineThreads, ACallThatTakesLongHoldsUpNobodyElse) {
   EXPECT_THAT(calls.Await(1), ElementsAre(1));
   waits = false;
   waits.notify_all();
-  threads.Remove(slow);  // Waits for its call.
+  threads.Remove(slow);  // Remove waits for its running call.
   EXPECT_TRUE(threads.Set(other, Now() + hours(1)).ok());
   threads.Remove(other);
 }

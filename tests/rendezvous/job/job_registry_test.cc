@@ -29,7 +29,7 @@ using testing::Not;
 using testing::SizeIs;
 using Kind = Directive::Kind;
 
-// The real one, set forward at will.
+// The real clock, which tests can set forward.
 class SetClock final : public Clock {
  public:
   Instant Now() const override { return MonotonicClock().Now() + ahead_.load(); }
@@ -62,7 +62,7 @@ class Told final : public JobRendezvous::Session {
   Directive last_ ABSL_GUARDED_BY(mu_);
 };
 
-// A node of a job, as a stream would be: it holds the job while it lives.
+// A node of a job. Like a stream, it holds the job while it lives.
 class Agent {
  public:
   Agent(JobRegistry& registry, NodeInfo info, NodeUpdate update = Says(0, NodePhase::kReady))
@@ -84,7 +84,7 @@ class Agent {
   absl::Status Say(const NodeUpdate& update) {
     return job_->Update(info_.node_id, info_.incarnation, update);
   }
-  // Through round 1 to the end.
+  // Runs round 1 and finishes.
   void Succeed() {
     EXPECT_TRUE(Say(Says(1, NodePhase::kRunning)).ok());
     EXPECT_TRUE(Say(Says(1, NodePhase::kSucceeded)).ok());
@@ -110,7 +110,7 @@ NodeInfo NodeOf(const std::string& job, int i, int nodes) {
 
 class JobRegistryTest : public testing::Test {
  protected:
-  // Each as a service that begins; the one before it has ended.
+  // Options for a new service; the previous one has ended.
   JobRegistry::Options Keeping(bool shared = false) {
     keeper_.reset();
     keeper_ = *MemoryKeeper::Lead(place_, shared);
@@ -195,7 +195,7 @@ TEST_F(JobRegistryTest, AFreshNodeBeginsANewRunOnceAllHaveHeardTheEnd) {
   ASSERT_TRUE(next.status().ok());
   EXPECT_EQ(next.told().kind, Kind::kRun);
   EXPECT_EQ(next.told().round, 1);
-  registry.Tidy();  // The streams of the former run hold it.
+  registry.Tidy();  // The streams of the former run keep it.
   a0.Finish();
 }
 
@@ -205,7 +205,7 @@ TEST_F(JobRegistryTest, ANodeOfAnEndedJobStillHearsItsEnd) {
   Agent spare(registry, NodeOf("a", 1, 1));
   a0.Succeed();
   a0.Finish();
-  Agent back(registry, NodeOf("a", 1, 1));  // Its stream broke; it was never told a round.
+  Agent back(registry, NodeOf("a", 1, 1));  // Its stream broke before it was told a round.
   ASSERT_TRUE(back.status().ok());
   EXPECT_EQ(back.told().kind, Kind::kFinish);
 }
@@ -307,7 +307,7 @@ TEST_F(JobRegistryTest, NobodyHearsWhatASharedPlaceHasNotKept) {
   EXPECT_EQ(kept()["a"].round, 1);
 }
 
-// gRPC has two threads for all nodes of all jobs where there are two processors.
+// With two processors, gRPC has two threads for all nodes of all jobs.
 TEST_F(JobRegistryTest, NobodyWaitsWithinACallForASharedPlaceThatIsSilent) {
   JobRegistry registry(Keeping(/*shared=*/true), clock_);
   ASSERT_TRUE(registry.StartThreads().ok());
@@ -327,7 +327,7 @@ TEST_F(JobRegistryTest, NobodyWaitsWithinACallForASharedPlaceThatIsSilent) {
   for (Agent& agent : agents) agent.AwaitKind(Kind::kRun);
 }
 
-// Its workers live on by an answer, and the next round begins as soon as the record is kept.
+// An answer would keep its workers alive, but the next round begins once the record is kept.
 TEST_F(JobRegistryTest, ANodeThatIsGivenUpIsNotAnsweredBeforeItIsToldSo) {
   JobRegistry registry(Keeping(/*shared=*/true), clock_);
   Agent a0(registry, NodeOf("a", 0, 2)), a1(registry, NodeOf("a", 1, 2));
@@ -367,7 +367,7 @@ TEST_F(JobRegistryTest, WhoHasLostDecidesNothingAndTellsNobody) {
   EXPECT_TRUE(absl::IsUnavailable(late.status())) << late.status();
 }
 
-// The lease still seems to hold here, and the write is refused: a clock that is wrong.
+// The lease still seems to hold, but the write is refused: a clock is wrong.
 TEST_F(JobRegistryTest, ARefusedRecordIsTheEndEvenWhereTheLeaseSeemsToHold) {
   JobRegistry registry(Keeping(/*shared=*/true), clock_);
   SetDisk(absl::AbortedError("another leads"));
@@ -379,7 +379,7 @@ TEST_F(JobRegistryTest, ARefusedRecordIsTheEndEvenWhereTheLeaseSeemsToHold) {
   EXPECT_THAT(kept(), IsEmpty());
 }
 
-// How many threads this process has.
+// The number of threads of this process.
 ptrdiff_t Threads() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
                        std::filesystem::directory_iterator());
@@ -431,7 +431,7 @@ TEST_F(JobRegistryTest, AFormerRunDoesNotTouchWhatIsKeptOfTheNext) {
   again.incarnation = 77;
   Agent next(registry, again);
   ASSERT_THAT(kept(), SizeIs(1));
-  // Something durable happens to the former run still.
+  // The former run gets one more durable change.
   ASSERT_TRUE(former->ReportNodeDeath("id1", leaver.incarnation, "gone").ok());
   EXPECT_EQ(kept()["a"].state, JobState::kRunning);
 }

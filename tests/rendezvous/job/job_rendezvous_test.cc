@@ -39,7 +39,7 @@ JobRules Rules(int nodes, int max_restarts = 0) {
 class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listener {
  public:
   std::function<void(const Directive&)> answer;    // Set before it joins.
-  std::function<void(const NodeQuestion&)> reply;  // The same.
+  std::function<void(const NodeQuestion&)> reply;  // Set before it joins.
 
   void OnDirective(const Directive& directive) override {
     EXPECT_EQ(inside_.fetch_add(1), 0) << "two calls at once";
@@ -191,7 +191,7 @@ TEST(JobRendezvous, AllNodesOfARoundGetOneSecretThatOutlivesTheRendezvous) {
   EXPECT_NE(secrets[0], secrets[1]);
 }
 
-// Somebody who asks, from a thread of his own.
+// Asks a question from its own thread.
 class Asker {
  public:
   JobRendezvous::AskDone Hear() {
@@ -226,7 +226,7 @@ RankQuestion WithPatience(Duration patience) {
   return question;
 }
 
-// Two nodes with two ranks each; the first answers what it is asked, the second says nothing.
+// Two nodes with two ranks each. The first answers questions, the second does not.
 struct AskedJob {
   AskedJob() {
     a->reply = [this](const NodeQuestion& question) {
@@ -356,10 +356,10 @@ TEST(JobRendezvous, ANewStreamOfTheSameNodeTakesOver) {
   auto old = std::make_shared<FakeAgent>(), young = std::make_shared<FakeAgent>();
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(0, NodePhase::kReady), false, old).ok());
   ASSERT_TRUE(rendezvous.Attach(Node(0, 1, 1), Says(1, NodePhase::kRunning), false, young).ok());
-  // Not final: a join that was late may have taken over from the connection that the node holds.
+  // The end is not final: a late join may have replaced the connection that the node holds.
   EXPECT_EQ(old->AwaitEnd().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(young->AwaitKind(Kind::kRun).round, 1);
-  rendezvous.Detach("id0", old.get());  // Says nothing of the stream that took over.
+  rendezvous.Detach("id0", old.get());  // This does not affect the newer stream.
   rendezvous.End({.exit_code = 3, .reason = "asked to", .failures = {}});
   EXPECT_EQ(young->AwaitKind(Kind::kFinish).outcome.exit_code, 3);
 }
@@ -417,7 +417,7 @@ TEST(JobRendezvous, AsksTheHolderOfAPlace) {
   EXPECT_EQ(attach(), absl::StatusCode::kAlreadyExists);
 }
 
-// While it is inside OnProbe for the first claim of its place, another one is made.
+// A second claim of its place comes while it is inside OnProbe for the first.
 TEST(JobRendezvous, AsksAHolderAgainThatWasBeingAsked) {
   class AskedHolder : public JobRendezvous::Session {
    public:
@@ -493,7 +493,7 @@ TEST(JobRendezvous, GoesOnThoughItCanStartNoThreadForItsDeadlines) {
     ASSERT_TRUE(rendezvous.Attach(node1, Says(0, NodePhase::kReady), /*local=*/false, agent1).ok());
   }
   agent0->AwaitKind(Kind::kRun);
-  rendezvous.Heard(node0.node_id, node0.incarnation);  // Starts the thread.
+  rendezvous.Heard(node0.node_id, node0.incarnation);  // This starts the thread.
 }
 
 }  // namespace

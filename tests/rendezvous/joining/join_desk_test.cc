@@ -36,13 +36,13 @@ class JoinDeskTest : public testing::Test {
     return desk_.Join({token, host, Request()}, kAddress, connected, now);
   }
   std::string NewToken(std::time_t now) { return TextOf(desk_.MakeToken(now)); }
-  // A host that has joined by a token of its own.
+  // A host that has joined with its own token.
   CertifiedHost Joined(const std::string& host, std::time_t now) {
     const auto certificate = Join(host, NewToken(now), now);
     EXPECT_TRUE(certificate.ok()) << certificate.status();
     return *ReadHostCertificate(*certificate);
   }
-  // Why a certificate does not count any more; empty: it does.
+  // Why a certificate is no longer valid; empty if it is.
   std::string Refusal(const CertifiedHost& shown, std::time_t now) const {
     return std::string(desk_.Admits(shown, now).message());
   }
@@ -63,7 +63,7 @@ TEST_F(JoinDeskTest, TakesNoWrongToken) {
   token.secret[0] = token.secret[0] == '0' ? '1' : '0';
   const auto wrong_secret = Join("node1", TextOf(token), kNow);
   EXPECT_EQ(wrong_secret.status().code(), StatusCode::kPermissionDenied);
-  // One who knows no secret hears the same, whether there is such a token or not.
+  // A host without the secret gets the same error, whether the token exists or not.
   const auto no_such = Join("node1", TextOf(MakeJoinToken(token.pin)), kNow);
   EXPECT_EQ(no_such.status(), wrong_secret.status());
   EXPECT_EQ(Join("node1", "", kNow).status().code(), StatusCode::kInvalidArgument);
@@ -154,7 +154,7 @@ TEST_F(JoinDeskTest, ForgetsUsedTokensBeforeThoseThatAreGood) {
   EXPECT_TRUE(Join("node2", good, kNow + 1).ok());
 }
 
-// Its root may make tokens.
+// The root user of the head's own host may make tokens.
 TEST_F(JoinDeskTest, NoHostIsTheHeadsOwnButTheOneThatInitHasCertified) {
   ASSERT_TRUE(desk_.Certify("node0", Request(), kNow).ok());
   Joined("node1", kNow);
@@ -204,7 +204,7 @@ TEST_F(JoinDeskTest, AdmitsNoHostThatWasThrownOut) {
   EXPECT_EQ(desk_.Renew(renewed, Request(), kNow).status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(desk_.ThrowOut("node1", kNow).code(), StatusCode::kNotFound);
   EXPECT_EQ(desk_.ThrowOut("node3", kNow).code(), StatusCode::kNotFound);
-  // It comes back by a token alone.
+  // It can come back only with a token.
   EXPECT_EQ(Refusal(Joined("node1", kNow), kNow), "");
   EXPECT_NE(Refusal(renewed, kNow), "");
 }
@@ -216,7 +216,7 @@ TEST_F(JoinDeskTest, AdmitsNoHostThatItHasNotCertified) {
   EXPECT_THAT(Refusal(*ReadHostCertificate(*certificate), kNow), HasSubstr("no host of that name"));
 }
 
-// Who has its name may make tokens.
+// A host with that name may make tokens.
 TEST_F(JoinDeskTest, NobodyJoinsByTheNameOfTheHeadsOwnHost) {
   const CertifiedHost own = *ReadHostCertificate(*desk_.Certify("node0", Request(), kNow));
   EXPECT_EQ(Join("node0", NewToken(kNow), kNow).status().code(), StatusCode::kAlreadyExists);
@@ -297,10 +297,10 @@ TEST_F(JoinDeskTest, HostsThatAreRefusedTakeNoPlaceOfOthers) {
   }
   desk_ = *JoinDesk::FromJson(OurAuthority(), state);
   EXPECT_EQ(Join("a", NewToken(kNow), kNow).status().code(), StatusCode::kResourceExhausted);
-  EXPECT_TRUE(Join("a", NewToken(kNow + 1), kNow + 1).ok());  // For the one that was thrown out.
+  EXPECT_TRUE(Join("a", NewToken(kNow + 1), kNow + 1).ok());  // Replaces the ousted one.
   EXPECT_EQ(Join("b", NewToken(kNow + 1), kNow + 1).status().code(),
             StatusCode::kResourceExhausted);
-  EXPECT_TRUE(Join("b", NewToken(kNow + 60), kNow + 60).ok());  // For the one that has expired.
+  EXPECT_TRUE(Join("b", NewToken(kNow + 60), kNow + 60).ok());  // Replaces the expired one.
   EXPECT_NE(Refusal(thrown_out, kNow + 60), "");
   ASSERT_TRUE(desk_.ThrowOut("b", kNow + 61).ok());
   const CertifiedHost back = Joined("thrown-out", kNow + 62);

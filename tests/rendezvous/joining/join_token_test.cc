@@ -42,7 +42,7 @@ TEST(ReadJoinToken, RefusesWhatIsNotWholeAndShowsNothingOfIt) {
   const std::string whole = TextOf(MakeJoinToken(kPin));
   std::string upper = whole;
   upper[whole.size() - 2] = 'E';
-  std::string other_bits = whole;  // Of the last letter, four bits alone are the token's.
+  std::string other_bits = whole;  // Only four bits of the last letter belong to the token.
   char& last = other_bits[5 + 42];
   last = last == 'A' ? 'B' : static_cast<char>(last + 1);
   for (const std::string& text :

@@ -42,7 +42,7 @@ class TrustFolderTest : public testing::Test {
     }
     return names;
   }
-  // A host's identity that fits together.
+  // A host's identity whose parts match.
   static HostIdentity Identity() {
     const Authority authority = *MakeAuthority(kNow);
     const HostRequest request = *MakeHostRequest("node1");
@@ -136,7 +136,7 @@ TEST_F(TrustFolderTest, IdentityIsReadAsItWasKept) {
   EXPECT_EQ(read->key, kept.key);
 }
 
-// What is there after each step of keeping another identity fits together.
+// After each step of keeping another identity, the parts in the folder match.
 TEST_F(TrustFolderTest, IdentityIsWholeWheneverThePowerGoes) {
   const HostIdentity former = Identity();
   const HostIdentity later = Identity();

@@ -24,7 +24,7 @@
 
 namespace hlaunch {
 
-// The small API server of kube_api.py on a free port of this host, with TLS and one good token.
+// The small API server of kube_api.py on a free port of this host, with TLS and one valid token.
 class KubeApiProcess {
  public:
   explicit KubeApiProcess(const std::string& name = "kube-api")
@@ -40,8 +40,8 @@ class KubeApiProcess {
       ::dup2(ends[1], 1);
       const std::string certificate = "--cert=" + files_.certificate, key = "--key=" + files_.key,
                         tokens = "--tokens=" + TokenFile();
-      // Its path is also its name: Python looks a bare name up in PATH and takes that one's
-      // library.
+      // argv[0] is the full path: Python looks a bare name up in PATH and uses the library of the
+      // Python that it finds there.
       ::execl("/usr/bin/python3", "/usr/bin/python3", HLAUNCH_KUBE_API, certificate.c_str(),
               key.c_str(), tokens.c_str(), nullptr);
       ::_exit(127);
@@ -63,9 +63,9 @@ class KubeApiProcess {
   }
   uint16_t port() const { return port_; }
 
-  // Does what kube_api.py says of these words.
+  // Sends a command; kube_api.py describes them.
   void Tell(const std::string& json) const { Ask("POST", json); }
-  // All objects, and what was asked for.
+  // All objects of the server and the requests it got.
   std::string Told() const { return Ask("GET", ""); }
 
  private:

@@ -26,7 +26,7 @@ using testing::Not;
 
 Instant Now() { return MonotonicClock().Now(); }
 
-// One server for all tests; each has a namespace of its own.
+// One server for all tests; each test has its own namespace.
 KubeApiProcess& SharedApi() {
   static KubeApiProcess api;
   return api;
@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<RecordKeeper>> LeadOnce(
   return KubernetesCandidate(options).Lead();
 }
 
-// A record with 75 bytes of each node that nobody can pack.
+// A record with 75 incompressible bytes per node.
 JobRecord LargeJob(const std::string& job_id, int nodes) {
   JobRecord record = KeptJob(job_id, 1);
   record.policy = Policy(nodes, nodes);
@@ -94,7 +94,7 @@ RealApiProcess& RealApi() {
   return api;
 }
 
-// In one namespace, each under a name of its own.
+// All in one namespace, each with its own name.
 KubernetesCandidate::Options InReal(const std::string& user) {
   KubernetesCandidate::Options options;
   options.server = RealApi().ServerFor(user);
@@ -188,7 +188,7 @@ class KubernetesKeeperTest : public testing::Test {
     const auto answer = client.Call({"GET", path, "", ""}, Now() + seconds(60));
     return answer.ok() ? answer->status : 0;
   }
-  // As another would who leads: by a PUT of what is there, with another writer.
+  // Does what another leader would: PUTs the same record with another writer.
   void Steal(const std::string& job_id) {
     ApiClient client(options_.server);
     auto record =
@@ -232,17 +232,17 @@ TEST_F(KubernetesKeeperTest, TakesOverFromOneThatIsSilentAndKnowsOfNoOther) {
   const auto first = Lead();
   const auto a = first->Keep(KeptJob("a", 1), 0);
   ASSERT_TRUE(a.ok()) << a.status();
-  // The first is cut off; for the server it is away for all.
+  // Cuts the first off: the server is unreachable for all.
   api.Tell(R"({"away": true})");
   while (first->LeadsUntil() > Now()) ::usleep(10'000);
   api.Tell(R"({"away": false})");
   KubernetesCandidate candidate(options_);
   auto second = candidate.Lead();
-  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();  // It has just come.
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();  // It came just now.
   while (absl::IsAlreadyExists(second.status())) second = candidate.Lead();
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ((*second)->List()->records.size(), 1u);
-  // For good, also where nobody led meanwhile.
+  // The loss is final, even if no other keeper led meanwhile.
   EXPECT_TRUE(absl::IsAborted(first->Keep(KeptJob("a", 2), *a).status()));
   EXPECT_LT(first->LeadsUntil(), Now());
 }
@@ -252,7 +252,7 @@ TEST_F(KubernetesKeeperTest, WhoLedBeforeWritesNoRecordThatAnotherHasTouched) {
   const auto a = keeper->Keep(KeptJob("a", 1), 0);
   ASSERT_TRUE(a.ok()) << a.status();
   Steal("a");
-  // By its own clock and lease it still leads.
+  // By its own clock and lease the keeper still leads.
   ASSERT_GT(keeper->LeadsUntil(), Now());
   EXPECT_TRUE(absl::IsAborted(keeper->Keep(KeptJob("a", 2), *a).status()));
   EXPECT_LT(keeper->LeadsUntil(), Now());
@@ -272,7 +272,7 @@ TEST_F(KubernetesKeeperTest, WhoLedBeforeBeginsNoJob) {
   api_.Tell(R"({"delete": "leases/hlaunch"})");
   const auto second = Lead();
   EXPECT_EQ(second->List()->records.size(), 0u);
-  // It does not know yet; the API server takes an object that is new from anybody.
+  // `first` does not know yet. The API server accepts a new object from any client.
   ASSERT_GT(first->LeadsUntil(), Now());
   EXPECT_TRUE(absl::IsAborted(first->Keep(KeptJob("a", 1), 0).status()));
   EXPECT_EQ(StatusOf(RecordPathOf("a")), 404);
@@ -368,7 +368,7 @@ TEST_F(KubernetesKeeperTest, BelievesNoOtherServer) {
   EXPECT_TRUE(absl::IsUnavailable(trouble_with(deceived)));
   EXPECT_THAT(trouble_with(deceived).ToString(), HasSubstr("its certificate is not believed"));
   deceived = options_.server;
-  deceived.host = "127.0.0.1";  // For which it has none.
+  deceived.host = "127.0.0.1";  // The server has no certificate for that name.
   EXPECT_THAT(trouble_with(deceived).ToString(), HasSubstr("its certificate is not believed"));
 }
 
@@ -384,7 +384,7 @@ TEST_F(KubernetesKeeperTest, KeepsWhatPeopleAddToAnObject) {
   body.replace(body.find("\"labels\": {"), 11, "\"labels\": {\"site\": \"north\", ");
   ASSERT_EQ(client.Call({"PUT", LeasePath(options_.place), "", body}, Now() + seconds(60))->status,
             200);
-  // It leads on: a person did that, and the holder is who it was.
+  // It still leads: a person edited the Lease, but the holder is the same.
   EXPECT_TRUE(keeper->Keep(KeptJob("b", 1), 0).ok());
   EXPECT_THAT(api_.Told(), HasSubstr("\"site\": \"north\""));
 }
@@ -417,7 +417,7 @@ TEST_F(KubernetesKeeperTest, SealsRecordsByTheToken) {
         ReadRecord(client.Call({"GET", RecordPathOf("a"), "", ""}, Now() + seconds(60))->body);
     EXPECT_FALSE(UnpackRecord(record->packed).ok());
   }
-  // Nor is what another puts there believed.
+  // A record that another key has sealed is not believed either.
   for (const std::string& other : {RecordKeyOf("another"), std::string()}) {
     options_.key = other;
     const auto listed = Lead()->List();
@@ -426,7 +426,7 @@ TEST_F(KubernetesKeeperTest, SealsRecordsByTheToken) {
     EXPECT_THAT(listed->warnings, testing::ElementsAre(HasSubstr("sealed by a")));
   }
   options_.key = RecordKeyOf("a token");
-  EXPECT_EQ(Lead()->List()->records.size(), 1u);  // It has stayed there.
+  EXPECT_EQ(Lead()->List()->records.size(), 1u);  // The record is still there.
 }
 
 TEST_F(KubernetesKeeperTest, RenewsInTimeThoughAnAnswerHangs) {
@@ -475,7 +475,7 @@ TEST(LeaseSight, BelievesItsOwnClockAlone) {
   lease.holder = "a";
   lease.seconds = 10;
   lease.version = "1";
-  lease.renewed = "1970-01-01T00:00:00.000000Z";  // What its host takes for now.
+  lease.renewed = "1970-01-01T00:00:00.000000Z";  // The time by its host's clock.
   const Instant begin = Now();
   EXPECT_FALSE(sight.HasRunOut(lease, begin));
   EXPECT_FALSE(sight.HasRunOut(lease, begin + milliseconds(9'999)));

@@ -86,7 +86,7 @@ class RealApiProcess {
     return absl::StrCat(testing::TempDir(), "real-api.", ::getpid(), ".", name);
   }
 
-  // Tries until the server has begun, and with it its namespaces and roles.
+  // Retries until the server has started and has made its namespaces and roles.
   void Make(const std::string& path, const std::string& body) const {
     ApiClient client(ServerFor("admin"));
     const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(60);
@@ -112,7 +112,7 @@ class RealApiProcess {
       "kind": "RoleBinding", "metadata": {"name": "hlaunch"},
       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hlaunch"},
       "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "hlaunch"}]})");
-    // What is bound is in force a moment later.
+    // A role binding takes effect a moment later.
     ApiClient client(ServerFor("hlaunch"));
     const Instant deadline = MonotonicClock().Now() + std::chrono::seconds(60);
     while (MonotonicClock().Now() < deadline &&

@@ -29,7 +29,7 @@ TEST(Listen, TakesAFreePortOfAllAddresses) {
   EXPECT_NE(socket->port, 0);
   EXPECT_TRUE(::fcntl(socket->fd.get(), F_GETFD) & FD_CLOEXEC);
   EXPECT_TRUE(::fcntl(socket->fd.get(), F_GETFL) & O_NONBLOCK);
-  RawConnection connection(socket->port);  // IPv4, whichever family was bound.
+  RawConnection connection(socket->port);  // Connects over IPv4, whichever family was bound.
 }
 
 TEST(Listen, BindsALiteral) {
@@ -48,7 +48,7 @@ TEST(Listen, NamesThePortThatIsInUse) {
               HasSubstr(absl::StrCat("127.0.0.1 port ", first->port)));
 }
 
-// Nobody is to find one service at one address of a name and another one at the next.
+// Clients must not find one service at one address of a name and another one at the next.
 TEST(ListenAt, SaysThatThePortIsInUseAtTheFirstAddressOfAName) {
   const auto first = Listen("127.0.0.1", 0);
   ASSERT_TRUE(first.ok());
@@ -59,7 +59,8 @@ TEST(ListenAt, SaysThatThePortIsInUseAtTheFirstAddressOfAName) {
 }
 
 TEST(Listen, OfTwoInTheSameMomentOneGetsThePort) {
-  // Of this process alone: loopback has 16 million addresses, and no kernel hands out this port.
+  // An address for this process only: loopback has 16 million, and the kernel never assigns this
+  // port.
   const int pid = ::getpid();
   const std::string address =
       absl::StrCat("127.", 1 + (pid >> 16) % 250, ".", (pid >> 8) % 256, ".", 1 + pid % 250);
@@ -105,7 +106,7 @@ TEST(Reserve, KeepsAPortFromAllButWhoNamesItAndReuses) {
   EXPECT_EQ(::connect(plain.get(), where, sizeof address), -1);
   EXPECT_EQ(errno, ECONNREFUSED);
 
-  const auto server = Listen("", kept->port);  // Sets SO_REUSEADDR, as torch, libuv and gRPC do.
+  const auto server = Listen("", kept->port);  // Sets SO_REUSEADDR like torch, libuv and gRPC.
   ASSERT_TRUE(server.ok()) << server.status();
   RawConnection connection(kept->port);
 }

@@ -39,7 +39,7 @@ TEST(LocalAddressTowards, RefusesNames) {
 
 TEST(IsOwnAddress, KnowsThisHostsFromOthers) {
   EXPECT_TRUE(IsOwnAddress("127.0.0.1"));
-  EXPECT_FALSE(IsOwnAddress("192.0.2.1"));  // For documents: nobody's.
+  EXPECT_FALSE(IsOwnAddress("192.0.2.1"));  // An address reserved for documents.
   EXPECT_FALSE(IsOwnAddress("node0"));
   EXPECT_FALSE(IsOwnAddress(""));
 }
@@ -78,7 +78,7 @@ TEST(TryToConnect, TellsTakenFromRefusedFromNoAddress) {
   EXPECT_EQ(TryToConnect("localhost", 1, std::chrono::seconds(10)), EINVAL);
 }
 
-// A signal every millisecond, which interrupts whatever blocks, for as long as it lives.
+// Sends a signal every millisecond while it lives. The signal interrupts blocking calls.
 class ManySignals {
  public:
   ManySignals() {

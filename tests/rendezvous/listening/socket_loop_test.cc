@@ -27,7 +27,7 @@
 namespace hlaunch {
 namespace {
 
-// Sends back whatever comes, and reads no more of a connection that has more than `most` unread.
+// Echoes all bytes. Does not read from a connection that has more than `most` unsent bytes.
 class Echo final : public SocketLoop::Owner {
  public:
   explicit Echo(size_t most = 1 << 20)
@@ -40,7 +40,7 @@ class Echo final : public SocketLoop::Owner {
   SocketLoop& loop() { return loop_; }
   uint16_t port() const { return loop_.port(); }
 
-  // What `ask` returns on the loop's thread.
+  // Returns the result of `ask` on the loop's thread.
   template <typename Ask>
   auto On(Ask ask) {
     std::promise<decltype(ask())> answer;
@@ -86,9 +86,9 @@ class Echo final : public SocketLoop::Owner {
     Echo& echo_;
   };
 
-  // They belong to the loop's thread.
+  // These belong to the loop's thread.
   size_t unsent_ = 0;
-  size_t most_seen_ = 0;  // Of unsent_.
+  size_t most_seen_ = 0;  // The largest unsent_.
   std::vector<int> ends_;
 
  private:
@@ -98,7 +98,7 @@ class Echo final : public SocketLoop::Owner {
   std::map<Peer*, std::unique_ptr<Peer>> peers_;
 };
 
-// A round trip: whatever the loop was told before has been done.
+// Makes a round trip: then the loop has done what it was told before.
 bool Answers(RawConnection& connection) {
   connection.Send("ping");
   return connection.Receive(4) == "ping";
@@ -118,7 +118,7 @@ TEST(SocketLoop, TakesNoTurnWhileNothingHappens) {
   RawConnection client(echo.port());
   EXPECT_TRUE(Answers(client));
   const int before = echo.On([&echo] { return echo.turns(); });
-  EXPECT_EQ(echo.On([&echo] { return echo.turns(); }), before + 1);  // That of the first call.
+  EXPECT_EQ(echo.On([&echo] { return echo.turns(); }), before + 1);  // The turn of the first call.
 }
 
 TEST(SocketLoop, GivesAllBytesOfAPeerThatHasGoneAndThenItsEnd) {
@@ -141,13 +141,13 @@ TEST(SocketLoop, TellsOfAPeerThatBrokeWhileItWasNotRead) {
   {
     RawConnection client(echo.port());
     const std::string bytes(1 << 20, 'x');
-    while (echo.On([&echo] { return echo.unsent_; }) == 0) {  // Else it is still read.
+    while (echo.On([&echo] { return echo.unsent_; }) == 0) {  // Until then the loop still reads it.
       ::send(client.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
   }  // Closes with bytes unread, so with a reset.
   while (echo.On([&echo] { return echo.ends_.empty(); })) EXPECT_TRUE(Answers(other));
   EXPECT_NE(echo.On([&echo] { return echo.ends_[0]; }), 0);
-  EXPECT_EQ(echo.On([&echo] { return echo.unsent_; }), 0u);  // Its buffer counts no more.
+  EXPECT_EQ(echo.On([&echo] { return echo.unsent_; }), 0u);  // Its buffer no longer counts.
 }
 
 TEST(SocketLoop, ASlowReaderIsServedInOrderAndHoldsUpNobody) {
@@ -160,7 +160,7 @@ TEST(SocketLoop, ASlowReaderIsServedInOrderAndHoldsUpNobody) {
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Answers(quick));
   EXPECT_TRUE(slow.Receive(bytes.size()) == bytes);
   sender.join();
-  // What was read at once, and what had been sent and was not dropped yet, comes on top.
+  // Bytes of one read, and sent bytes not dropped yet, come on top.
   EXPECT_LE(echo.On([&echo] { return echo.most_seen_; }), 2 * (kMost + (256 << 10)));
   EXPECT_EQ(echo.On([&echo] { return echo.unsent_; }), 0u);
 }
@@ -176,8 +176,8 @@ TEST(SocketLoop, WaitsWithoutDescriptorsAndDoesNotSpin) {
     late.Send("late");
     const int before = echo.turns();
     pollfd entry{late.fd(), POLLIN, 0};
-    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // Waits in the kernel's queue.
-    EXPECT_LT(echo.turns() - before, 20);  // Two for each pause.
+    EXPECT_EQ(::poll(&entry, 1, 300), 0);  // It waits in the kernel's queue.
+    EXPECT_LT(echo.turns() - before, 20);  // Two turns for each pause.
     EXPECT_TRUE(Answers(first));
   }
   EXPECT_EQ(late.Receive(4), "late");

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 using Job = TableJob;
 using Phase = NodePhase;
 
-constexpr int64_t kWall = 1'800'000'000'000;  // What people call the hour at which jobs begin.
+constexpr int64_t kWall = 1'800'000'000'000;  // Wall time at which jobs begin.
 
 JobStatus StatusOf(const Job& job) {
   const Duration since = job.now - (Instant{} + std::chrono::hours(1));

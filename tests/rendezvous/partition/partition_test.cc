@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// What each node says, by rank.
+// The words of all nodes, by node rank.
 std::vector<WaysWord> Say(const std::vector<std::vector<int>>& unreached) {
   std::vector<WaysWord> nodes;
   for (const std::vector<int>& one : unreached) {
@@ -28,7 +28,7 @@ std::vector<WaysWord> Say(const std::vector<std::vector<int>>& unreached) {
   return nodes;
 }
 
-// Of `size` nodes those in `side` and the others do not reach each other.
+// Of `size` nodes, those in `side` and the others do not reach each other.
 std::vector<WaysWord> Split(int size, const std::set<int>& side) {
   std::vector<std::vector<int>> unreached(static_cast<size_t>(size));
   for (int a = 0; a < size; ++a) {

@@ -25,7 +25,7 @@ TEST(ExitSet, KnowsCodesRangesSignalsAndKinds) {
   struct Case {
     std::string set;
     FailureTraits failure;
-    std::string word;  // By which it is in the set; empty: it is not.
+    std::string word;  // The word that puts it in the set; empty if it is not in the set.
   };
   const Case cases[] = {
       {"", Code(1), ""},

@@ -42,7 +42,7 @@ FailureEvent NodeGone(Kind kind, const std::string& detail, int left_exit_code) 
 
 constexpr Instant kNow = Instant{} + std::chrono::hours(100);
 
-// As after so many restarts, all of them now.
+// The log after `charged` restarts, all of them now.
 RestartLog Used(int charged) {
   RestartLog log;
   log.charged.assign(static_cast<size_t>(charged), kNow);
@@ -198,7 +198,7 @@ TEST(AfterFailure, CountsTheRestartsOfTheWindow) {
   EXPECT_EQ(CountedRestarts(policy, log, kNow), 5) << "for ever";
 }
 
-// One failure after another, each after `ran` of work: the pauses.
+// The pauses after a series of failures, each after `ran` of work.
 std::vector<Duration> Pauses(const JobPolicy& policy, const FailureEvent& event, Duration ran,
                              int restarts) {
   RestartLog log;

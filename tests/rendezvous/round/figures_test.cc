@@ -26,7 +26,7 @@ std::vector<Standing> Standings(const Values& values, const FigureRule& rule) {
   return standings;
 }
 
-// Nodes that differ by a few percent, as real ones do.
+// Values of nodes that differ by a few percent, as real nodes do.
 Values Fleet(std::mt19937_64& random, size_t n, double usual, double noise) {
   std::uniform_real_distribution<double> spread(1 - noise, 1 + noise);
   Values values;

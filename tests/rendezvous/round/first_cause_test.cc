@@ -143,7 +143,7 @@ TEST(FirstCause, FollowsWhomTheFailuresName) {
   EXPECT_EQ(cause.accusation->host, "node1");
   EXPECT_EQ(FirstCause({gone, blames_two}).index, 1u);
   EXPECT_FALSE(FirstCause({gone}).accusation);
-  // Two that blame each other: the first.
+  // Two failures blame each other: the first one counts.
   const WorkerFailure one = Saying(1, "rank 2 on node1 went away"),
                       two = Saying(2, "rank 1 on node0 went away");
   EXPECT_EQ(FirstCause({one, two}).index, 0u);
@@ -274,24 +274,24 @@ TEST(ExceptionOf, FindsItInStderr) {
       {"Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\n    f()\n"
        "ValueError: bad batch\n",
        "ValueError: bad batch"},
-      // As torch 2.3 and newer print it.
+      // The format of torch 2.3 and newer.
       {"[rank3]: Traceback (most recent call last):\n[rank3]:   File \"t.py\", line 1\n"
        "[rank3]:     f()\n[rank3]: torch.OutOfMemoryError: CUDA out of memory.\n",
        "torch.OutOfMemoryError: CUDA out of memory."},
-      // A name of its own, that only the traceback tells from other lines.
+      // A name that only the traceback tells from other lines.
       {"Traceback (most recent call last):\n  File \"t.py\", line 1\nStopTraining\nbye\n",
        "StopTraining"},
-      // The last of a chain.
+      // The last traceback of a chain.
       {"Traceback (most recent call last):\n  File \"t.py\"\nKeyError: 1\n\nDuring handling of the "
        "above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
        "  File \"t.py\"\nOSError: no\n",
        "OSError: no"},
-      // What ends nothing.
+      // An ignored exception ends nothing.
       {"Traceback (most recent call last):\n  File \"t.py\"\nValueError: bad\n"
        "Exception ignored in: <function f>\nTraceback (most recent call last):\n  File \"t.py\"\n"
        "AttributeError: 'NoneType' object\n",
        "ValueError: bad"},
-      // No traceback, or one whose head is gone.
+      // No traceback, or one without its head.
       {"  File \"t.py\", line 3\n    x = = 1\n        ^\nSyntaxError: invalid syntax\n",
        "SyntaxError: invalid syntax"},
       {"    raise ValueError(1)\nValueError: 1\n[W] Exception raised from f (most recent first):\n"

@@ -39,7 +39,7 @@ TEST(AllowanceAt, OfAPauseThatIsForgivenStaysWithinTheMargin) {
 TEST(AllowanceAt, AfterTooLongAPauseTheAgentDecides) {
   const Instant woken = kHeard + seconds(60);
   const Allowance allowance = AllowanceAt(kLease, kHeard, woken + kLease.lease);
-  EXPECT_EQ(allowance.starts_until, kHeard + seconds(30));  // It starts nothing.
+  EXPECT_EQ(allowance.starts_until, kHeard + seconds(30));  // It may start no workers.
   EXPECT_EQ(allowance.workers_until, woken + seconds(8));
 }
 

@@ -63,9 +63,9 @@ TEST(Preflight, NamesWhoDidNotAnswer) {
   EXPECT_EQ(verdict.reason, "node2: no route; node1 did not answer");
 }
 
-// ---- Who is bad.
+// ---- Bad nodes.
 
-// Members whose processors take so long.
+// Members with given times of their processors.
 class Nodes {
  public:
   explicit Nodes(const std::vector<double>& times) {
@@ -125,7 +125,7 @@ TEST(Preflight, KeepsWhoHadBadLuckOnceAndNamesIt) {
   Nodes nodes({3, 3.1, 3, 9});
   PreflightRule rule = Rule(3, 0);
   rule.measured_again = true;
-  nodes.suspects = {2};  // Now it is another.
+  nodes.suspects = {2};  // Another node is the suspect now.
   const PreflightVerdict verdict = nodes.Decide(rule);
   EXPECT_EQ(verdict.kind, Kind::kPass);
   EXPECT_THAT(verdict.reason, HasSubstr("node3: processor 9 ms"));
@@ -220,7 +220,7 @@ TEST(Preflight, MeasuresAgainWhoIsSlowOrDidNotCome) {
     EXPECT_EQ(nodes.Decide(rule).kind, Kind::kAgain);
     EXPECT_THAT(nodes.Decide(rule).nodes, ElementsAre(2));
     rule.measured_again = true;
-    EXPECT_EQ(nodes.Decide(rule).kind, Kind::kPass);  // Before it was another.
+    EXPECT_EQ(nodes.Decide(rule).kind, Kind::kPass);  // Before, another node was the suspect.
     nodes.suspects = {2};
     EXPECT_EQ(nodes.Decide(rule).kind, Kind::kExclude);
   }

@@ -161,7 +161,7 @@ TEST(DecideQuorum, TakesTheLargestMultipleThatIsThere) {
   EXPECT_THAT(DecideQuorum({Here("a"), Here("b"), Here("c")}, rule, kStart).order,
               Optional(ElementsAre(0, 1)));
   EXPECT_FALSE(DecideQuorum({Here("a")}, rule, kStart).order);
-  const QuorumRule odd{3, 4, seconds(0), 0, 2};  // No round of 3 is to be had.
+  const QuorumRule odd{3, 4, seconds(0), 0, 2};  // A round cannot have 3 nodes.
   EXPECT_EQ(DecideQuorum({Here("a"), Here("b"), Here("c")}, odd, kStart).order, std::nullopt);
 }
 

@@ -12,7 +12,7 @@
 #include "proto/base/clock.h"
 #include "rendezvous/round/round.h"
 
-// What happens in a simulation, in the order of time.
+// The events of a simulation, and the queue that orders them by time.
 
 namespace hlaunch {
 
@@ -20,42 +20,42 @@ namespace hlaunch {
 struct SimulatedMessage {
   enum class Kind { kJoin, kUpdate, kBeat, kAnswer, kDirective, kProbe, kEnd };
   Kind kind = Kind::kBeat;
-  uint32_t stream = 0;  // Of this agent.
-  uint64_t number = 0;  // Upwards: of this stream, from 1. kAnswer: the last one heard.
+  uint32_t stream = 0;  // Numbers the streams of this agent from 1.
+  uint64_t number = 0;  // Upwards: counts within the stream, from 1. kAnswer: the last one heard.
   NodeUpdate update;    // kJoin, kUpdate.
   absl::Status end;     // kEnd.
   Directive directive;  // kDirective.
 };
 
 enum class EventKind {
-  // At the rendezvous, void once it was restarted.
-  kArrives,    // A message.
-  kHandsOver,  // What is to be told to a node.
-  kNotices,    // That a stream is gone.
-  kReported,   // A death.
+  // At the rendezvous. A restart of the rendezvous makes most of these void.
+  kArrives,    // A message arrives.
+  kHandsOver,  // The rendezvous tells a node what is new for it.
+  kNotices,    // It notices that a stream is gone.
+  kReported,   // A keeper reports the death of its agent.
   kTick,
   kResumes,
-  kOpens,      // Anew, after a restart.
-  kLooks,      // Whether it may lead.
-  kRenews,     // Its lease.
-  kWritten,    // At the place, by whoever leads or led.
-  kWriteTold,  // What came of that.
-  kKeepsAgain,
+  kOpens,       // The rendezvous opens again after a restart.
+  kLooks,       // A service checks whether it may lead.
+  kRenews,      // The leader renews its lease.
+  kWritten,     // A write of a leader, current or former, reaches the place.
+  kWriteTold,   // The service learns the result of its write.
+  kKeepsAgain,  // It retries a write.
   // At an agent.
-  kReaches,   // A message.
-  kBreaks,    // Its stream.
-  kClient,    // The client's timer.
-  kConnects,  // The client, again.
-  kSays,      // The client takes the latest update.
-  kObeys,     // The agent takes what the client posted.
-  kChecked,   // A proposed round.
-  kExits,     // A worker, or all of them.
-  kGone,      // The workers, after a stop.
-  kWakes,
-  kShowsLife,  // The agent's loop turns, for its keeper.
-  // Around them.
-  kSwept,    // A killed agent's workers, by its keeper.
-  kFence,    // A keeper looks whether its agent stands still.
+  kReaches,    // A message arrives.
+  kBreaks,     // Its stream breaks.
+  kClient,     // The client's timer expires.
+  kConnects,   // The client connects again.
+  kSays,       // The client takes the latest update.
+  kObeys,      // The agent takes what the client posted.
+  kChecked,    // The check of a proposed round is done.
+  kExits,      // A worker exits, or all of them do.
+  kGone,       // The workers are gone after a stop.
+  kWakes,      // A pause is over.
+  kShowsLife,  // The agent's loop shows its keeper that it runs.
+  // Around the rendezvous and the agents.
+  kSwept,    // The keeper of a killed agent has ended the workers.
+  kFence,    // A keeper checks whether its agent stands still.
   kArrival,  // A node's agent starts.
   kFault,
   kServiceFault,
@@ -63,15 +63,15 @@ enum class EventKind {
 
 struct Event {
   Instant at;
-  uint64_t order = 0;  // Among events of one instant.
+  uint64_t order = 0;  // The order among events of one instant.
   EventKind kind = EventKind::kFault;
   int agent = -1;
-  uint32_t token = 0;  // A timer that was set anew ignores the older ones; a stream; a life.
+  uint32_t token = 0;  // A stream, a life, or a timer's number: a timer ignores older ones.
   std::shared_ptr<SimulatedMessage> message;
-  int service = 0;  // Of those that share a place.
+  int service = 0;  // Index of the service that the event concerns.
 };
 
-// O(log n).
+// The events to come, earliest first. Push and Pop are O(log n).
 class EventQueue {
  public:
   void Push(Event event) {
@@ -79,7 +79,7 @@ class EventQueue {
     queue_.push(std::move(event));
   }
   Event Pop() {
-    Event event = std::move(const_cast<Event&>(queue_.top()));  // It goes the next moment.
+    Event event = std::move(const_cast<Event&>(queue_.top()));  // The next line removes it.
     queue_.pop();
     return event;
   }

@@ -37,7 +37,7 @@ bool Promises::IsMember(const SimulatedAgent& agent, const Decided& decided) {
   return it != decided.layout->by_slot.end() && it->second.agent == agent.index();
 }
 
-// ---- What is so.
+// ---- Facts.
 
 std::string Promises::Living() const {
   for (const auto& [round, agents] : live_) {
@@ -157,8 +157,8 @@ void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
       return;
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kOutOfRange:
-      // Given up; or told a round that went on without it in a life the table cannot know.
-      // One that has left goes anyway.
+      // It was given up, or it names a round that went on without it before the table was restored.
+      // An agent that has left ends anyway.
       if (Of(agent).ended || update.phase == NodePhase::kLeft) return;
       if (IsMember(agent, decided_) || update.round == 0) wrong();
       return;
@@ -203,7 +203,7 @@ void Promises::Asked(int slot, Instant now) {
     Seen& seen = Of(*agent);
     if (agent->slot() != slot || seen.ended) continue;
     const bool unanswered = seen.asked > Instant{} && seen.heard < seen.asked;
-    if (!unanswered) seen.asked = now;  // Else asked once more: it has not answered since then.
+    if (!unanswered) seen.asked = now;  // Otherwise keep the time of the first unanswered question.
     seen.asked_last = now;
   }
 }
@@ -217,7 +217,7 @@ void Promises::Ticked(const RoundTable& table, Instant now) {
   }
 }
 
-// Somebody lost its place: only by silence, a report, a claim or an exclusion.
+// An agent may lose its place only by silence, a report, a claim or an exclusion.
 void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   if (ended.incarnation == 0 || ended.incarnation > agents_.size()) {
     return Violated("an unknown incarnation was given up");
@@ -228,23 +228,25 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const Lease& lease = policy_.lease;
   const bool claimed = joining_ >= 0 && joining_ != agent.index() &&
                        agents_[static_cast<size_t>(joining_)]->slot() == agent.slot();
-  // Two that claim its place in turn have it asked twice: an answer to the first is none to the
-  // last.
+  // If two agents claim its place in turn, it is asked twice. An answer to the first question is
+  // no answer to the last one.
   const auto silent_since = [&](Instant asked) {
     return asked > Instant{} && seen.heard <= asked && now - asked >= kAsk;
   };
   const bool unanswered = silent_since(seen.asked) || silent_since(seen.asked_last);
-  // The table takes what Tick was late off every silence; up to two seconds are no pause.
+  // The table subtracts the lateness of a Tick from every silence. Lateness of up to two seconds
+  // does not count as a pause.
   const Duration slack = (pauses_ - seen.pauses) * seconds(4);
   const Duration awake = silence - (paused_ - seen.paused);
   const Duration limit = lease.loss_limit + lease.margin;
   const bool lost = silence >= limit && awake + slack >= limit;
-  // For being bad only twice in a row; node rank 0 also if the others do not reach it.
+  // A bad node is excluded only after two bad measurements in a row. Node rank 0 is also excluded
+  // if the others do not reach it.
   const bool fit = seen.prepared == decided_.round && seen.fit && !(seen.bad && seen.was_bad);
   const bool excluded = absl::IsFailedPrecondition(ended.status) &&
                         state_ == JobState::kPreflight &&
                         !(fit && decided_.layout->by_rank[0] != agent.index());
-  // Dismissed, and not yet told so.
+  // It is dismissed, but may not have been told yet.
   const bool apart = agent.drained() && agent.workers() == 0;
   const bool replaced =
       claimed && (seen.left || apart || !seen.attached || silence >= lease.lease || unanswered);
@@ -292,7 +294,7 @@ void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instan
   pause_ = record.restart_log.pause;
 }
 
-// A restart follows a failure in a round that ran, and nothing else.
+// Only a failure in a running round leads to a restart.
 void Promises::Charged(const JobRecord& record) {
   const bool ran = decided_.state == JobState::kRunning;
   const bool stops = record.round > decided_.round || record.state == JobState::kStopping ||
@@ -313,8 +315,8 @@ void Promises::Charged(const JobRecord& record) {
   if (record.restarts > decided_.restarts) ChargedRightly(record);
 }
 
-// Whether the loss of a node may be the cause: for certain it is not where workers failed in a
-// round of which they do not tell a consequence.
+// Whether the loss of a node may be the cause. It cannot be the cause in odd rounds without a
+// fault: there the failures of workers do not look like consequences.
 bool Promises::MayBeNode() const { return fault_ || decided_.round % 2 == 0; }
 
 // Whether `set` names something that may have failed in the round.
@@ -325,7 +327,7 @@ bool Promises::Named(const std::string& set) const {
   });
 }
 
-// Whether something may have failed that it does not name.
+// Whether something may have failed that `set` does not name.
 bool Promises::OthersThan(const std::string& set) const {
   if (absl::StrContains(set, "any")) return false;
   if (!absl::StrContains(set, "node") && MayBeNode()) return true;
@@ -334,7 +336,7 @@ bool Promises::OthersThan(const std::string& set) const {
   });
 }
 
-// The restart that was decided is charged, or is not, as the failures have it.
+// Checks that the restart is charged, or not charged, as the failures demand.
 void Promises::ChargedRightly(const JobRecord& record) {
   const std::string& free = policy_.free_on;
   if (record.restart_log.free && (free.empty() || !Named(free))) {
@@ -348,7 +350,7 @@ void Promises::ChargedRightly(const JobRecord& record) {
   }
 }
 
-// How many nodes a round may have.
+// Checks the number of nodes of a new round.
 void Promises::Sized(int nodes, Instant now) {
   const std::string name = RoundName(decided_.round + 1);
   if (nodes < policy_.min_nodes || nodes > policy_.max_nodes ||
@@ -366,7 +368,7 @@ void Promises::Sized(int nodes, Instant now) {
   largest_ = std::max(largest_, nodes);
 }
 
-// A round that runs ends for nodes that have joined.
+// Checks a running round that ends because nodes have joined.
 void Promises::Grows(const JobRecord& record, Instant now) {
   if (!absl::StrContains(record.cause, " joined: from ")) return;
   if (policy_.on_join != OnJoin::kRestart) Violated("a round ends for a node that is to wait");
@@ -400,7 +402,8 @@ void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instan
     if (seen.ended || seen.left || !seen.attached) {
       Violated(absl::StrCat(name, " is assigned to ", agent.Name(), ", which is not here"));
     }
-    // What a late Tick hides of a silence is at most the time since the call before.
+    // Skipped after a pause: a late Tick may hide a silence as long as the time since the last
+    // call.
     if (now - seen.heard >= policy_.lease.lease && pauses_ == seen.pauses && !agent.local()) {
       Violated(absl::StrCat(name, " is assigned to ", agent.Name(), ", which is suspect"));
     }
@@ -435,7 +438,8 @@ void Promises::NewRound(const JobRecord& record, const RoundTable& table, Instan
     decided_.held[slot] = member.node_rank;
 }
 
-// Ranks held before stay; then the explicit ones; nobody who is here is left out for nothing.
+// Nodes keep the ranks they held. Then explicit ranks count. No present node is left out without
+// need.
 void Promises::RankOrder(const Layout& layout, Instant now) {
   const int nodes = static_cast<int>(layout.by_rank.size());
   const auto keeps = [&](int slot) {
@@ -459,7 +463,7 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
     }
   }
   int room = policy_.max_nodes - nodes;
-  if (policy_.on_join == OnJoin::kIgnore && decided_.round > 0) room = 0;  // Or it was so before.
+  if (policy_.on_join == OnJoin::kIgnore && decided_.round > 0) room = 0;  // Or as large as before.
   int left_out = 0;
   for (const auto& agent : agents_) {
     const Seen& seen = Of(*agent);
@@ -475,7 +479,7 @@ void Promises::RankOrder(const Layout& layout, Instant now) {
   }
 }
 
-// All members have said that they can run it.
+// Checks that all members have said that they can run the round.
 void Promises::Runs(const JobRecord& record) {
   if (policy_.preflight == Preflight::kOff || decided_.layout->by_rank.size() < 2) return;
   for (const int index : decided_.layout->by_rank) {
@@ -523,7 +527,7 @@ void Promises::Over(const JobRecord& record, Instant now) {
   }
 }
 
-// A new life of the rendezvous: it knows what was kept and nothing else.
+// The rendezvous was restored: it knows only what was kept.
 void Promises::Restored(const JobRecord& record, const RoundTable& table, Instant now) {
   decided_ = kept_;
   for (Seen& seen : seen_) {
@@ -540,7 +544,7 @@ void Promises::Restored(const JobRecord& record, const RoundTable& table, Instan
   }
   CallOver();
   failed_round_ = record.failures.empty() ? 0 : record.round;
-  grew_at_.reset();  // No record keeps that, nor how large the first round was.
+  grew_at_.reset();  // The record keeps neither this nor the size of the largest round.
   largest_ = record.round_nodes;
   state_ = table.state();
   forming_since_ = now;

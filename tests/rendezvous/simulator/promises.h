@@ -15,8 +15,8 @@
 #include "rendezvous/table/round_table.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"
 
-// What RoundTable promises, told from what the simulation knows: who lives, what was said to the
-// table and what the table said. O(1) for a message; O(n) when a round begins or ends.
+// Checks what RoundTable promises against what the simulation knows: which agents live, what the
+// table was told and what it said. O(1) for a message; O(n) when a round begins or ends.
 
 namespace hlaunch {
 
@@ -26,23 +26,23 @@ class Promises {
 
   Promises(const JobPolicy& policy, const Agents& agents) : policy_(policy), agents_(agents) {}
 
-  // The first promise that was broken; empty: none.
+  // The first promise that was broken; empty if none was.
   const std::string& violation() const { return violation_; }
   void Violated(std::string what);
 
-  // The agent that holds the master store of a round that was kept, -1 if none does.
+  // The agent that holds the master store of `round`; -1 if `round` is not the one kept last.
   int Master(Round round) const {
     return round == kept_.round && !kept_.layout->by_rank.empty() ? kept_.layout->by_rank[0] : -1;
   }
 
-  // What is so, whoever knows it.
+  // Facts of the simulation, whether or not the rendezvous knows them.
   void Started(const SimulatedAgent& agent, const Assignment& assignment);
   void Succeeded(const SimulatedAgent& agent);
   void Failed(Round round) { ++failures_[round]; }
   void Gone(const SimulatedAgent& agent, Instant now);
   void Exited(const SimulatedAgent& agent);
 
-  // What the table was told. Each call of the table is one of these, then Checked.
+  // What the table was told. For each call of the table, one of these is called, then Checked.
   void Joins(const SimulatedAgent& agent);
   void Joined(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
   void Refused(const SimulatedAgent& agent, const NodeUpdate& update, const absl::Status& status,
@@ -53,16 +53,16 @@ class Promises {
   void Detached(const SimulatedAgent& agent);
   void Reported(const SimulatedAgent& agent);
   void Asked(int slot, Instant now);
-  // The table is paused for so long.
+  // The table is paused for `duration`.
   void Paused(Duration duration) {
     ++pauses_;
     paused_ += duration;
   }
   void Ticked(const RoundTable& table, Instant now);
-  // After each call, before anything of it is told.
+  // After each call of the table, before nodes are told any result of it.
   void Ended(const RoundTable::Ended& ended, Instant now);
   void Checked(const RoundTable& table, Instant now);
-  // What was decided, if anything changed.
+  // The decision of a call, if it changed anything.
   void Recorded(const JobRecord& record, const RoundTable& table, Instant now);
 
   struct Member {
@@ -72,7 +72,7 @@ class Promises {
   };
   struct Layout {
     std::map<int, Member> by_slot;
-    std::vector<int> by_rank;  // Agents.
+    std::vector<int> by_rank;  // Agents by node rank.
     int world_size = 0;
     std::string master_addr;
     uint16_t master_port = 0;
@@ -81,47 +81,47 @@ class Promises {
     JobState state = JobState::kForming;
     Round round = 0;
     int restarts = 0;
-    // Of the round. Shared by all that was decided while it lasts.
+    // The layout of the round. All decisions of one round share it.
     std::shared_ptr<const Layout> layout = std::make_shared<Layout>();
-    std::map<int, int> held;  // By slot: rank in the round before.
+    std::map<int, int> held;  // By slot: the node rank in the last round.
   };
-  // All that was decided by now, and that it is kept. What is told must be kept.
+  // The latest decision. Kept() notes that a decision was kept; only then may nodes be told.
   const Decided& decided() const { return decided_; }
   void Kept(const Decided& decided) { kept_ = decided; }
   void CallOver();
   void Restored(const JobRecord& record, const RoundTable& table, Instant now);
-  // What a node is about to be told.
+  // Checks a directive that a node is about to be told.
   void Told(const SimulatedAgent& agent, const Directive& directive);
 
  private:
-  // What the table can know of an incarnation.
+  // What the table can know about an incarnation.
   struct Seen {
     bool attached = false;
     bool left = false;
     bool ended = false;  // Lost, replaced, reported dead or excluded.
     Instant heard;
-    int pauses = 0;     // Of the table, when it was heard;
-    Duration paused{};  // how long they were.
+    int pauses = 0;     // Pauses of the table until this agent was last heard.
+    Duration paused{};  // Their total length.
     Instant asked, asked_last;
     Round prepared = 0;
     bool fit = false;
-    bool bad = false, was_bad = false;  // As it measured itself the last and the last but one time.
+    bool bad = false, was_bad = false;  // Its last measurement of itself, and the one before.
     Round succeeded = 0;
-    Round ready = 0;  // The last round after which it was ready, and its port then.
-    uint16_t port = 0;
+    Round ready = 0;    // The last round after which it was ready.
+    uint16_t port = 0;  // Its port then.
   };
 
   Seen& Of(const SimulatedAgent& agent);
   void Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
   static bool IsMember(const SimulatedAgent& agent, const Decided& decided);
-  std::string Living() const;  // One whose workers live though they should not.
+  std::string Living() const;  // Names workers that live though they should not; empty if none.
   void NewRound(const JobRecord& record, const RoundTable& table, Instant now);
   void RankOrder(const Layout& layout, Instant now);
   void Runs(const JobRecord& record);
   void Charged(const JobRecord& record);
   void ChargedRightly(const JobRecord& record);
   bool MayBeNode() const;
-  // Whether a worker of the round failed with a code of that kind.
+  // Whether a worker of the round failed with an exit code for which `kind` is true.
   template <typename Kind>
   bool AnyCode(const Kind& kind) const {
     const auto codes = codes_.find(decided_.round);
@@ -137,22 +137,22 @@ class Promises {
   const Agents& agents_;
   std::string violation_;
 
-  std::map<Round, std::set<int>> live_;  // Agents.
-  std::map<Round, int> failures_;        // Of workers.
+  std::map<Round, std::set<int>> live_;  // Agents with living workers.
+  std::map<Round, int> failures_;        // Failed workers of each round.
   std::vector<Round> succeeded_;
   std::vector<Seen> seen_;
 
-  // The call that is being made.
-  int joining_ = -1;        // Agent.
-  int reported_ = -1;       // Agent.
-  Round failed_round_ = 0;  // A worker of it failed, which may be judged a little later.
-  bool fault_ = false;      // It is one that a restart follows.
-  std::map<Round, std::set<int>> codes_;  // With which workers failed, as far as was told.
+  // The call of the table that is being checked.
+  int joining_ = -1;        // Agent that joins.
+  int reported_ = -1;       // Agent whose death was reported.
+  Round failed_round_ = 0;  // A worker of this round failed; the table may judge that later.
+  bool fault_ = false;      // A restart follows this call.
+  std::map<Round, std::set<int>> codes_;  // Exit codes of failed workers that the table was told.
   JobState state_ = JobState::kForming;
   Instant forming_since_;
-  Duration pause_{};                // Before the round that is decided.
-  std::optional<Instant> grew_at_;  // A round last ended for nodes that had joined.
-  int largest_ = 0;                 // Nodes of the largest round.
+  Duration pause_{};                // The pause before the next round begins.
+  std::optional<Instant> grew_at_;  // When a round last ended for nodes that had joined.
+  int largest_ = 0;                 // Nodes in the largest round.
   int pauses_ = 0;
   Duration paused_{};
 

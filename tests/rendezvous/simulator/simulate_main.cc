@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// simulate --seed S --nodes N --steps K [--services M] [--no-fence] [-v]: one history of the
-// simulator; -v tells it. simulate … --digests M: M histories from seed S on, a line for each with
-// a digest of all that -v would tell of it. Two builds with equal lines behave equally.
+// simulate --seed S --nodes N --steps K [--services M] [--no-fence] [-v]: runs one history of the
+// simulator; -v prints its trace. simulate … --digests M: runs M histories from seed S on and
+// prints for each a line with a digest of its trace. Two builds with equal lines behave equally.
 
 #include <cinttypes>
 #include <cstdio>

@@ -70,7 +70,7 @@ void SimulatedAgent::Arm() {
   if (stream_ != 0) at = std::min({at, SilentAt(), said_ + lease_.lease / 2});
   if (closing_) at = std::min(at, *closing_);
   at = std::max(at, around_.Now());
-  if (armed_ && *armed_ <= at) return;  // It looks again then.
+  if (armed_ && *armed_ <= at) return;  // The timer expires earlier and arms itself again.
   armed_ = at;
   around_.Later(*this, EventKind::kClient, at - around_.Now(), ++armed_token_);
 }
@@ -154,7 +154,8 @@ void SimulatedAgent::Hear(const SimulatedMessage& message) {
   heard_ = now;
   contacted_ = true;
   backoff_ = kFirstBackoff;
-  // What was heard of is as old as the last word of ours that was answered.
+  // The rendezvous was alive at least when it got our last answered message: count from its
+  // sending.
   while (answered_ < message.number && !unanswered_.empty()) {
     last_heard_ = std::max(last_heard_, unanswered_.front());
     if (last_heard_ >= paused_until_) excused_ = false;
@@ -182,13 +183,14 @@ void SimulatedAgent::Pause(Instant until, bool whole_node) {
   pause_begun_ = around_.Now();
   paused_until_ = until;
   if (whole_node) frozen_until_ = until;
-  // What must be over before the rendezvous gives this node's place away.
+  // Workers must end before the rendezvous gives this node's place away. If the whole node is
+  // frozen for longer, they may still live.
   const Instant heard = contacted_ ? last_heard_ : pause_begun_ - kFirstAnswer;
   if (whole_node && until >= heard + lease_.loss_limit + lease_.margin / 2) excused_ = true;
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 
-// As the client's ForgivePause.
+// Does what the client's ForgivePause does.
 void SimulatedAgent::Wake() {
   const Instant now = around_.Now();
   const Instant wanted = std::max(pause_begun_, armed_.value_or(pause_begun_));
@@ -308,7 +310,7 @@ void SimulatedAgent::Run(const Assignment& assignment) {
   Tell();
 }
 
-// Rank 0 of some rounds says when it is at a good moment; not each is asked for in time.
+// In some rounds rank 0 says when it is at a good moment; it does not answer every question.
 void SimulatedAgent::NameMoment(const Directive& directive) {
   const bool asked = directive.wants_boundary && directive.round == says_.round;
   if (!asked || says_.boundaries == 0 || says_.phase != NodePhase::kRunning) return;
@@ -317,7 +319,7 @@ void SimulatedAgent::NameMoment(const Directive& directive) {
   Tell();
 }
 
-// As LifeSigns.
+// Does what LifeSigns does.
 void SimulatedAgent::ShowLife() {
   ++signs_token_;
   if (!group_) {
@@ -335,7 +337,7 @@ void SimulatedAgent::ShowLife() {
 void SimulatedAgent::WorkersExit(uint32_t token) {
   if (workers_token_ != token || workers_ == 0) return;
   if (!fails_) {
-    if (gone_at_ || says_.phase != NodePhase::kRunning) return;  // It is being stopped.
+    if (gone_at_ || says_.phase != NodePhase::kRunning) return;  // The workers are being stopped.
     workers_ = 0;
     says_.phase = NodePhase::kSucceeded;
     around_.Succeeded(*this);
@@ -346,7 +348,7 @@ void SimulatedAgent::WorkersExit(uint32_t token) {
     failure.node_rank = assignment_.node_rank;
     failure.host = info_.host;
     failure.exit_code = 1 + around_.Below(3);
-    // Every other round the failures look like consequences, and are judged after a while.
+    // In every other round the failures look like consequences; the table judges them later.
     if (assignment_.round % 2 == 0) failure.message = "RuntimeError: Connection closed by peer";
     if (assignment_.round % 4 == 0) failure.message = "RuntimeError: Socket Timeout";
     says_.failures.push_back(failure);

@@ -16,19 +16,19 @@ namespace hlaunch {
 
 class SimulatedAgent;
 
-// What an agent finds around it. All calls are one thread's.
+// The surroundings of an agent. One thread.
 class AgentSurroundings {
  public:
   virtual ~AgentSurroundings() = default;
   virtual Instant Now() const = 0;
-  virtual int Below(int n) = 0;  // 0 … n - 1, at random.
-  // The event comes back to Handle.
+  virtual int Below(int n) = 0;  // A random number in 0 … n - 1.
+  // Calls agent.Handle with an event of `kind` after `delay`.
   virtual void Later(const SimulatedAgent& agent, EventKind kind, Duration delay,
                      uint32_t token) = 0;
   virtual void Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> message) = 0;
-  virtual void Closed(SimulatedAgent& agent, uint32_t stream) = 0;  // By the agent.
+  virtual void Closed(SimulatedAgent& agent, uint32_t stream) = 0;  // The agent closed it.
   virtual bool MasterAnswers(const Assignment& assignment) = 0;
-  // How long the workers of a round run; whether one fails then.
+  // How long the workers of a round run, and whether one fails then.
   virtual std::pair<Duration, bool> WorkersFate(const SimulatedAgent& agent, Round round) = 0;
   virtual void Started(SimulatedAgent& agent, const Assignment& assignment) = 0;
   virtual void Succeeded(SimulatedAgent& agent) = 0;
@@ -37,8 +37,8 @@ class AgentSurroundings {
   virtual void Exited(SimulatedAgent& agent) = 0;
 };
 
-// An agent process with its workers and its client, as agent.cc and grpc_rendezvous_client.cc
-// have it, without I/O. One thread.
+// An agent process with its workers and its client. It does what agent.cc and
+// grpc_rendezvous_client.cc do, without I/O. One thread.
 class SimulatedAgent {
  public:
   SimulatedAgent(int index, int slot, NodeInfo info, bool local, AgentSurroundings& around)
@@ -46,20 +46,20 @@ class SimulatedAgent {
 
   void Start();
   void Handle(const Event& event);
-  void Leave();  // A signal asks it to.
-  // Its process and its workers are gone, or only the former.
+  void Leave();  // A signal asks the agent to leave.
+  // The process is gone; with `workers_too` its workers are gone as well.
   void Kill(bool workers_too);
   void SweptByKeeper();
-  // Until when it does not run; `whole_node`: nor do its workers and its keeper.
+  // The agent does not run until `until`. With `whole_node`, its workers and keeper do not either.
   void Pause(Instant until, bool whole_node);
   void EndWorkers(Duration within, bool fail);
   void SetUnfit() { unfit_ = true; }
-  // One of so many measurements shows a bad node; 1: all of them.
+  // Every `one_in`-th round measures this node as bad; 1: every round does.
   void SetBad(int one_in) { bad_one_in_ = one_in; }
-  // From a round on it says that it will be gone.
+  // From `round` on the agent says that its host goes down.
   void SetGoneFrom(Round round) { gone_from_ = round; }
   bool drained() const { return !says_.drain_reason.empty(); }
-  // It was told its end as one that is not needed any more, while the job goes on.
+  // The agent was told to finish because it is no longer needed, while the job goes on.
   bool dismissed() const {
     return drained() && outcome_ && outcome_->exit_code == 0 && !outcome_->reason.empty();
   }
@@ -74,14 +74,14 @@ class SimulatedAgent {
   Round workers() const { return workers_; }
   Instant paused_until() const { return paused_until_; }
   Instant frozen_until() const { return frozen_until_; }
-  // Until when its keeper lets the workers live.
+  // The keeper lets the workers live until then.
   Instant allowed_until() const { return allowed_until_; }
   const NodeInfo& info() const { return info_; }
   const NodeUpdate& says() const { return says_; }
   const std::optional<Outcome>& outcome() const { return outcome_; }
   const std::optional<absl::Status>& end() const { return end_; }
-  // Its workers may live on after the rendezvous has given it up: the whole node was frozen for too
-  // long, so they did not run meanwhile.
+  // True if its workers may still live after the rendezvous has given it up: the whole node was
+  // frozen for too long, so the workers did not run meanwhile.
   bool excused() const { return excused_; }
   std::string Name() const;
 
@@ -139,7 +139,7 @@ class SimulatedAgent {
   Assignment checking_;
   uint32_t check_ = 0;
   bool group_ = false;  // Workers were started and not yet reaped.
-  Round workers_ = 0;   // The round of those that live, 0 if none.
+  Round workers_ = 0;   // The round of the living workers; 0 if none live.
   Assignment assignment_;
   bool fails_ = false;
   uint32_t workers_token_ = 0, gone_token_ = 0;
@@ -150,7 +150,7 @@ class SimulatedAgent {
   bool leaving_ = false;
   std::optional<Outcome> outcome_;
   std::optional<absl::Status> end_;
-  std::deque<Directive> inbox_;  // Posted by the client, not obeyed yet.
+  std::deque<Directive> inbox_;  // Posted by the client and not obeyed yet.
   std::optional<absl::Status> posted_end_;
 
   // The client.
@@ -165,10 +165,10 @@ class SimulatedAgent {
   std::optional<Instant> armed_;
   uint32_t armed_token_ = 0;
   uint32_t last_stream_ = 0;
-  uint32_t stream_ = 0;  // 0: none.
+  uint32_t stream_ = 0;  // 0: no stream.
   uint64_t written_ = 0, answered_ = 0;
   std::deque<Instant> unanswered_;  // When the messages after `answered_` were sent.
-  uint64_t sent_ = 0;               // Version.
+  uint64_t sent_ = 0;               // The version that was sent last.
   Instant heard_, said_;
 };
 

@@ -27,37 +27,37 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kEver = std::chrono::hours(24);
-// As EtcdKeeper and JobLeader have them.
+// The values of EtcdKeeper and JobLeader.
 constexpr Duration kServiceLease = seconds(5);
-constexpr Duration kOwnLease = seconds(4);  // Since clocks may go apart.
+constexpr Duration kOwnLease = seconds(4);  // Shorter, since clocks may drift.
 constexpr Duration kLook = milliseconds(500);
 constexpr Duration kWritePatience = seconds(5);
 constexpr Duration kWriteAgain = seconds(1);
-constexpr Duration kKeeperPatience = seconds(6);  // With an agent that was frozen like itself.
+constexpr Duration kKeeperPatience = seconds(6);  // With an agent that was frozen with its keeper.
 
-// One direction of an agent's link: what is sent while it is cut arrives when it is whole again.
+// One direction of an agent's link. A message sent during a cut arrives after the cut.
 struct Way {
   Instant cut_until;
-  Instant last;       // Arrival of the message before: a stream keeps its order.
-  bool lost = false;  // The stream brings nothing any more.
+  Instant last;       // Arrival of the last message: a stream keeps its order.
+  bool lost = false;  // The stream delivers nothing more.
 };
 
 struct Link {
   Way up, down;
-  int service = 0;  // The one that the stream is with,
-  int tries = 0;    // since there were so many.
+  int service = 0;  // The service at the other end of the stream.
+  int tries = 0;    // Joins so far; they go to the services in turn.
   Duration delay{};
-  uint32_t joined = 0;  // The last stream that the rendezvous took up.
+  uint32_t joined = 0;  // The last stream that the rendezvous accepted.
 };
 
-// What the rendezvous tells a node, as JobRendezvous has it.
+// The rendezvous's side of a node's stream, as in JobRendezvous.
 struct Session {
   int agent = -1;
   uint32_t stream = 0;
   bool news = false;
 };
 
-// A write of the record on its way to the place, and what came of it.
+// A write of the record on its way to the place, and its result.
 struct WriteOfRecord {
   JobRecord record;
   Promises::Decided decided;
@@ -66,33 +66,33 @@ struct WriteOfRecord {
   int term = 0;
   uint64_t expected = 0;
   enum class Fate { kDone, kRefused, kUnknown } fate = Fate::kUnknown;
-  uint64_t version = 0;  // kDone; of a write before that got no answer, if `again`.
-  bool again = false;
+  uint64_t version = 0;  // The new version, if kDone.
+  bool again = false;    // An earlier write got no answer; this one may replace it.
 };
 
 // One rendezvous.
 struct Service {
-  std::unique_ptr<RoundTable> table;  // Null while it is down, or stands by.
-  uint64_t committed = 0;             // Durable version of the table that was kept,
-  uint64_t recorded = 0;              // … that the promises know.
+  std::unique_ptr<RoundTable> table;  // Null while the service is down or stands by.
+  uint64_t committed = 0;             // Durable version of the table that was kept.
+  uint64_t recorded = 0;              // Durable version that the promises know.
   uint32_t life = 1;
   Instant paused_until;
   std::vector<Session> sessions;  // By slot.
   std::optional<Instant> tick_at;
   uint32_t tick_token = 0;
-  // Where several share a place.
+  // The rest is used where several services share a place.
   bool up = true;
   int term = 0;
   Instant leads_until;
-  Instant cut_until;     // From the place.
-  uint64_t version = 0;  // Of the record there, as far as it knows.
-  bool writing = false;  // A write is under way, or is to be tried again.
-  bool unsure = false;   // Whether a write was done.
+  Instant cut_until;     // Until then it cannot reach the place.
+  uint64_t version = 0;  // The version of the place's record that it knows.
+  bool writing = false;  // A write is under way or will be retried.
+  bool unsure = false;   // It does not know whether its last write was done.
   Instant unkept_since;
-  std::vector<RoundTable::Ended> ended;  // To be told once all is kept.
+  std::vector<RoundTable::Ended> ended;  // Told to the agents once all is kept.
 };
 
-// Where the record is kept; see EtcdKeeper for the rules.
+// The place that keeps the record, with EtcdKeeper's rules.
 struct Place {
   std::optional<JobRecord> record;
   Promises::Decided decided;
@@ -114,7 +114,7 @@ class Simulator final : public AgentSurroundings {
 
   SimulationResult Run();
 
-  // What agents find around them.
+  // AgentSurroundings.
   Instant Now() const override { return now_; }
   int Below(int n) override {
     return n <= 1 ? 0 : static_cast<int>(random_() % static_cast<uint64_t>(n));
@@ -153,7 +153,7 @@ class Simulator final : public AgentSurroundings {
   void DrawSizes(JobPolicy& policy);
   void Populate();
   void BeginServices();
-  void Arrive(int who);  // A slot, or -1 - an index of reborn_.
+  void Arrive(int who);  // A slot, or -1 - i for the entry i of reborn_.
   void NewAgent(int slot, const std::string& host, bool local);
   void Step(const Event& event);
   void BeCalm();
@@ -215,26 +215,26 @@ class Simulator final : public AgentSurroundings {
 
   const Simulation& simulation_;
   std::mt19937_64 random_;
-  bool keeps_ = true;  // Records, and so may restart.
+  bool keeps_ = true;  // The rendezvous keeps records, so it may restart.
   bool explicit_ranks_ = false;
   bool has_local_ = false;
   bool calm_ = false;
-  Instant deadline_ = Instant::max();  // When all must be over, once it is calm.
+  Instant deadline_ = Instant::max();  // The job must be over by then, once faults have ceased.
   Duration between_faults_{};
-  int long_rounds_ = 1;  // Of so many, one ends by itself.
-  int crash_in_ = 0;     // Of so many records, one is lost, and one is kept and not told.
-  bool repairs_ = true;  // Somebody starts again what exits.
+  int long_rounds_ = 1;  // One in this many rounds ends by itself.
+  int crash_in_ = 0;  // One in this many records is lost; as many are kept but not told. 0: none.
+  bool repairs_ = true;  // Agents that exit are started again.
   std::array<bool, kFaults> enabled_{};
-  int other_hosts_ = 0;  // Where nodes came again.
-  int idle_ = 0;         // Faults with nobody here.
-  int slots_ = 0;        // Numbers of nodes that have been given away.
+  int other_hosts_ = 0;  // Hosts made for nodes that came back elsewhere.
+  int idle_ = 0;         // Consecutive faults while no agent lived.
+  int slots_ = 0;        // Slots given to nodes so far.
   const Instant begin_ = Instant{} + std::chrono::hours(1);
   Instant now_ = begin_;
   EventQueue queue_;
   const JobRules rules_;
   Promises::Agents agents_;
   std::vector<Link> links_;
-  std::vector<std::pair<int, std::string>> reborn_;  // Slots and hosts.
+  std::vector<std::pair<int, std::string>> reborn_;  // Slot and host of each agent started again.
   int alive_ = 0;
   Promises promises_;
   SimulationResult result_;
@@ -242,7 +242,7 @@ class Simulator final : public AgentSurroundings {
   Duration fate_{}, fate_spread_{};
 
   std::vector<Service> services_;
-  Service* at_;  // The one at which something happens.
+  Service* at_;  // The service that the current event concerns.
   Place place_;
   std::vector<WriteOfRecord> writes_;
   std::array<bool, kServiceFaults> service_faults_{};
@@ -270,7 +270,7 @@ JobRules Simulator::Rules() {
   return rules;
 }
 
-// Workers fail with 1, 2 or 3.
+// The exit codes of failing workers are 1, 2 and 3.
 void Simulator::DrawRestarts(JobPolicy& policy) {
   if (OneIn(3)) policy.restart_window = seconds(30 << Below(6));
   if (OneIn(3)) policy.restart_pause = milliseconds(500 << Below(6));
@@ -280,7 +280,7 @@ void Simulator::DrawRestarts(JobPolicy& policy) {
   if (OneIn(8)) policy.restart_on = OneIn(2) ? "1,node" : "1-2,node";
 }
 
-// When a round grows and what a loss means, in a history that is elastic.
+// Draws when rounds grow and what a loss means, if this history is elastic.
 void Simulator::DrawSizes(JobPolicy& policy) {
   if (OneIn(2)) return;
   constexpr OnJoin kJoins[] = {OnJoin::kRestart, OnJoin::kNextRound, OnJoin::kIgnore};
@@ -299,12 +299,12 @@ void Simulator::Populate() {
   keeps_ = !OneIn(5);
   has_local_ = !keeps_ && OneIn(2);
   explicit_ranks_ = OneIn(3);
-  // In a large job something is always wrong, and the time that can be simulated is short.
+  // A large job has more faults, and only a short time of it can be simulated.
   between_faults_ = milliseconds(500 << Below(7)) * 200 / std::max(simulation_.nodes, 200);
   long_rounds_ = OneIn(5) ? 2 : 200;
   crash_in_ = OneIn(2) ? 0 : 5 << Below(4);
   repairs_ = simulation_.nodes > 100 || !OneIn(5);
-  // A history has some faults and not others, so that each is seen with and without each.
+  // A history has only some of the faults, so that each fault occurs with and without each other.
   for (size_t fault = 0; fault < kFaults; ++fault) enabled_[fault] = OneIn(3);
   for (int i = 0; i < simulation_.nodes; ++i) {
     const bool late = i > 0 && OneIn(20);
@@ -360,13 +360,13 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
     agent.SetUnfit();
     Count(Fault::kUnfit);
   }
-  // Some measure themselves as bad, always or now and then. Drawn from the history's number alone,
-  // so that all else is as it was without.
+  // Some agents measure themselves as bad, always or sometimes. This is drawn from the seed and the
+  // agent's number, not from random_, so that the rest of the history stays the same.
   const uint64_t draw = (simulation_.seed + agents_.size()) * 0x9E3779B97F4A7C15 >> 40;
   if (!calm_ && draw % (10 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
     agent.SetBad(draw % 2 == 0 ? 1 : 3);
   }
-  // Some will be gone, from one of the first rounds on.
+  // Some agents say, from one of the first rounds on, that their hosts go down.
   const uint64_t gone = (simulation_.seed + agents_.size()) * 0xD1B54A32D192ED03 >> 40;
   if (!calm_ && gone % (8 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
     agent.SetGoneFrom(static_cast<Round>(1 + gone / 1024 % 4));
@@ -516,7 +516,7 @@ void Simulator::Step(const Event& event) {
 
 Instant Simulator::Arrival(const Link& link, Way& way) {
   Duration takes = link.delay;
-  if (!calm_ && OneIn(200)) takes += UpTo(seconds(3));  // Sent again by TCP.
+  if (!calm_ && OneIn(200)) takes += UpTo(seconds(3));  // TCP sends it again.
   way.last = std::max({way.last, now_ + takes, way.cut_until + takes});
   return way.last;
 }
@@ -547,14 +547,15 @@ void Simulator::SendDown(int index, std::shared_ptr<SimulatedMessage> message) {
   Instant at = now_;
   if (!agents_[static_cast<size_t>(index)]->local()) {
     if (link.down.lost) return;
-    // A holder whose question is late may lose its place; that is known, and no promise.
+    // The service does not stand still before a probe: a holder whose probe is late may lose its
+    // place, which is known and breaks no promise.
     if (shared() && message->kind != SimulatedMessage::Kind::kProbe) StandBeforeWord(link);
     at = Arrival(link, link.down);
   }
   queue_.Push({at, 0, EventKind::kReaches, index, 0, std::move(message)});
 }
 
-// The agent has closed its stream; what it sent may still come.
+// The agent has closed its stream; its earlier messages may still arrive.
 void Simulator::Closed(SimulatedAgent& agent, uint32_t stream) {
   Link& link = LinkOf(agent);
   if (link.up.lost) return;
@@ -615,18 +616,20 @@ void Simulator::AtRendezvous(const Event& event) {
 void Simulator::Arrives(const Event& event) {
   SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
   const SimulatedMessage& message = *event.message;
-  if (at_->table == nullptr || event.token != at_->life) {  // Of a life before: its stream is gone.
+  // The message belongs to an earlier life of the service: its stream is gone.
+  if (at_->table == nullptr || event.token != at_->life) {
     if (message.stream == agent.stream()) Break(agent, false, true);
     return;
   }
   Link& link = LinkOf(agent);
   if (message.kind == SimulatedMessage::Kind::kJoin) return Joins(agent, message);
-  if (message.stream > link.joined) return;  // Its join was refused.
+  if (message.stream > link.joined) return;  // The stream's join was refused.
   if (message.stream < link.joined) Count(Fault::kLate);
   if (message.kind == SimulatedMessage::Kind::kUpdate) return Updates(agent, message);
   promises_.Heard(agent, now_);
   at_->table->Heard(agent.info().node_id, agent.info().incarnation, now_);
-  // Not one that has been given up and is told so once that is kept. Elsewhere it is told at once.
+  // An agent that was given up gets no answer here: it is told once that is kept. Without a shared
+  // place it is told at once.
   const bool holds = at_->table->Holds(agent.info().node_id, agent.info().incarnation);
   if (holds || !shared()) Answer(agent, message);
   AfterCall();
@@ -648,7 +651,7 @@ void Simulator::Joins(SimulatedAgent& agent, const SimulatedMessage& message) {
     if (before.agent >= 0 && (before.agent != agent.index() || before.stream != message.stream)) {
       End(before.agent, before.stream, absl::UnavailableError("another connection"));
     }
-    if (session.agent != agent.index()) return;  // It was given up for what it said.
+    if (session.agent != agent.index()) return;  // It was given up because of this update.
     Answer(agent, message);
     queue_.Push({now_, 0, EventKind::kHandsOver, agent.slot(), at_->life, nullptr, Index()});
   } else {
@@ -670,7 +673,7 @@ void Simulator::Updates(SimulatedAgent& agent, const SimulatedMessage& message) 
   if (!status.ok()) {
     End(agent.index(), message.stream, status);
   } else if (phase == NodePhase::kFinished || phase == NodePhase::kLeft) {
-    End(agent.index(), message.stream, absl::OkStatus());  // It goes in peace.
+    End(agent.index(), message.stream, absl::OkStatus());  // It ends without an error.
   } else {
     Answer(agent, message);
   }
@@ -723,7 +726,7 @@ void Simulator::Reported(const Event& event) {
 void Simulator::Tick(uint32_t token) {
   if (at_->table == nullptr || token != at_->tick_token) return;
   at_->tick_at.reset();
-  if (at_->writing) return;  // Until all is kept the table stands.
+  if (at_->writing) return;  // The table does not go on until all is kept.
   const std::optional<Instant> next = at_->table->NextDeadline();
   if (next && *next <= now_) {
     at_->table->Tick(now_);
@@ -743,7 +746,7 @@ void Simulator::ArmTick() {
 
 void Simulator::HandsOver(const Event& event) {
   if (at_->table == nullptr || event.token != at_->life) return;
-  if (at_->writing) return;  // Once all is kept.
+  if (at_->writing) return;  // TellWhatWaited tells it once all is kept.
   Session& session = at_->sessions[static_cast<size_t>(event.agent)];
   if (session.agent < 0 || !std::exchange(session.news, false)) return;
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(session.agent)];
@@ -761,7 +764,7 @@ void Simulator::HandsOver(const Event& event) {
   SendDown(agent.index(), std::move(message));
 }
 
-// What JobRendezvous does after every call: keep what must be kept, then tell.
+// Does what JobRendezvous does after every call: keeps what must be kept, then tells the nodes.
 void Simulator::AfterCall() {
   std::vector<RoundTable::Ended> ended = at_->table->TakeEnded();
   const std::vector<std::string> changed = at_->table->TakeChanged();
@@ -787,7 +790,7 @@ void Simulator::AfterCall() {
   if (at_->table != nullptr) ArmTick();
 }
 
-// At once, whatever else must wait until it is kept.
+// Sends probes at once; they do not wait until a change is kept.
 void Simulator::Probe(const std::vector<std::string>& asked) {
   for (const std::string& id : asked) {
     promises_.Asked(SlotOf(id), now_);
@@ -818,7 +821,7 @@ void Simulator::Tell(const std::vector<RoundTable::Ended>& ended,
   }
 }
 
-// False if the rendezvous is gone, before or after it kept its change.
+// False if the rendezvous died before or after it kept its change, or if the write is not done.
 bool Simulator::Keep() {
   if (shared()) return KeepElsewhere();
   if (at_->table->durable_version() == at_->committed) return true;
@@ -852,7 +855,7 @@ void Simulator::Crash(Duration down) {
   queue_.Push({now_ + down, 0, EventKind::kOpens, -1, at_->life, nullptr, Index()});
 }
 
-// What the process knew, and its streams.
+// Drops what the process knew and its streams.
 void Simulator::Forget() {
   at_->table.reset();
   ++at_->life;
@@ -888,7 +891,7 @@ void Simulator::Restore() {
 
 // ---- Several services, one place.
 
-// Some service, of those that lead one that does not stand still.
+// A service that leads and does not stand still; the first service if there is none.
 Service& Simulator::Leader() {
   Service* leader = &services_[0];
   for (Service& service : services_) {
@@ -898,7 +901,7 @@ Service& Simulator::Leader() {
   return *leader;
 }
 
-// Tries to lead, until it does.
+// Tries to lead and retries until it leads.
 void Simulator::Looks(uint32_t token) {
   if (token != at_->life || at_->table != nullptr) return;
   queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
@@ -935,7 +938,7 @@ void Simulator::Lose(const char* why) {
   queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
 }
 
-// Nothing that was decided is told before it is kept.
+// Begins to write a change. Returns true if nothing waits to be kept; only then may nodes be told.
 bool Simulator::KeepElsewhere() {
   const uint64_t durable = at_->table->durable_version();
   if (durable != std::exchange(at_->recorded, durable)) {
@@ -954,10 +957,10 @@ bool Simulator::KeepElsewhere() {
   return !at_->writing;
 }
 
-// While it waits the table takes the time for a pause of its own.
+// The table takes the time of a wait as its own pause.
 void Simulator::NotePause() {
   if (now_ - at_->unkept_since < milliseconds(500)) return;
-  promises_.Paused(Duration::zero());  // How long it was is the table's to say.
+  promises_.Paused(Duration::zero());  // The table itself knows how long it was.
   at_->unkept_since = now_;
 }
 
@@ -999,7 +1002,7 @@ void Simulator::Write() {
   if (strikes(ServiceFault::kStands, 30)) Stand(*at_);
 }
 
-// At the place, whatever has become of who sent it.
+// The write reaches the place, even if its sender is gone.
 void Simulator::Written(const Event& event) {
   WriteOfRecord& write = writes_[event.token];
   const bool leads = place_.term == write.term && now_ < place_.lease_until;
@@ -1008,7 +1011,7 @@ void Simulator::Written(const Event& event) {
   if (!leads || (!fits && !write.again)) {
     if (leads && answered) promises_.Violated("a write of the leader is refused");
     if (answered) write.fate = WriteOfRecord::Fate::kRefused;
-  } else if (fits || answered) {  // Else: in the place of one that got no answer, by a second try.
+  } else if (fits || answered) {  // If !fits, a retry replaces the write that got no answer.
     place_.record = write.record;
     place_.decided = write.decided;
     promises_.Kept(write.decided);
@@ -1051,11 +1054,11 @@ void Simulator::Stand(Service& service) {
   const Instant until = std::max(service.paused_until, now_ + duration);
   const Duration more = until - std::max(service.paused_until, now_);
   service.paused_until = until;
-  // One that has lost by now will say no more.
+  // A service that no longer leads tells nothing more, so its pause does not count.
   if (service.table != nullptr && now_ < service.leads_until) promises_.Paused(more);
 }
 
-// It has looked whether it leads; the word itself comes out later.
+// The service has checked that it leads, then stands still; its message leaves later.
 void Simulator::StandBeforeWord(Link& link) {
   const size_t fault = static_cast<size_t>(ServiceFault::kStandsBeforeWord);
   if (calm_ || !service_faults_[fault] || !OneIn(300)) return;
@@ -1092,7 +1095,7 @@ void Simulator::InjectServiceFault() {
       Trace("nobody reaches the place");
       break;
     default:
-      return;  // Those happen to writes and words.
+      return;  // Write and SendDown inject the others.
   }
   ++result_.service_faults[static_cast<size_t>(fault)];
 }
@@ -1107,7 +1110,7 @@ void Simulator::Inject() {
        EventKind::kFault, -1, 0, nullptr});
   if (agents_.empty()) return;
   idle_ = alive_ == 0 ? idle_ + 1 : 0;
-  if (idle_ > 20) return BeCalm();  // Nobody comes any more.
+  if (idle_ > 20) return BeCalm();  // No agent comes any more.
   for (int tries = 0; tries < 30; ++tries) {
     SimulatedAgent& agent = *agents_[static_cast<size_t>(Below(static_cast<int>(agents_.size())))];
     const Fault fault = static_cast<Fault>(Below(static_cast<int>(kFaults)));
@@ -1210,7 +1213,7 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
       Crash(UpTo(seconds(OneIn(3) ? 35 : 5)));
       break;
     default:
-      return;  // Those happen by themselves.
+      return;  // The others are injected elsewhere.
   }
   result_.faults[static_cast<size_t>(fault)] = before + 1;
 }
@@ -1235,7 +1238,7 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   }
 }
 
-// The keeper looks: it ends an agent that stands still, and its workers.
+// The keeper checks its agent: it ends an agent that stands still, with its workers.
 void Simulator::Fence(SimulatedAgent& agent) {
   const auto look_at = [&](Instant at) {
     queue_.Push({at, 0, EventKind::kFence, agent.index(), 0, nullptr});
@@ -1248,7 +1251,7 @@ void Simulator::Fence(SimulatedAgent& agent) {
   Kill(agent, true);
 }
 
-// A new agent in this node's place; on the same host only once the keeper of the old is done.
+// Starts a new agent in this node's place. On the same host it waits for the old agent's keeper.
 void Simulator::Again(const SimulatedAgent& agent, bool elsewhere) {
   const std::string host =
       elsewhere ? absl::StrCat("host", ++other_hosts_) : std::string(agent.info().host);

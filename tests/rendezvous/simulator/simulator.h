@@ -9,56 +9,56 @@
 #include <functional>
 #include <string>
 
-// A job of thousands of nodes in one thread: the real RoundTable, agents that follow the agent's
-// contract, a network that delays, loses, doubles and cuts, and a clock of its own. One seed is
-// one history, to the last event.
+// Simulates a job of thousands of nodes in one thread: the real RoundTable, agents that follow the
+// agent's contract, a network that delays, loses and duplicates messages and cuts links, and a
+// clock of its own. One seed gives one history, to the last event.
 
 namespace hlaunch {
 
 // What a simulation does to its nodes, its network and its rendezvous.
 enum class Fault {
   kAgentKilled,         // Its keeper ends the workers and reports.
-  kAgentKilledUnheard,  // … and cannot report.
-  kHostLost,            // Agent, workers and keeper at once; no stream is closed.
+  kAgentKilledUnheard,  // The same, but it cannot report.
+  kHostLost,            // Agent, workers and keeper end at once; no stream is closed.
   kRestarted,           // A new incarnation on the same host.
-  kReplaced,            // A new incarnation on another host, whatever the old one does.
-  kImpostor,            // A second agent claims the place of one that lives.
-  kNewcomer,            // One more node.
-  kLeft,                // By its own word.
-  kPaused,              // The agent, not its workers and not its keeper.
-  kStands,              // The same, for longer than the loss limit allows.
-  kFrozen,              // So long: the whole node, with workers and keeper.
-  kCut,                 // The host's link, both ways,
-  kCutUpward,           // … towards the rendezvous only,
-  kCutDownward,         // … or from it only.
-  kPartition,           // A part of all hosts.
-  kStreamBroken,        // Both ends know,
-  kStreamBrokenUnseen,  // … the rendezvous does not,
-  kStreamLost,          // … nobody does.
+  kReplaced,            // A new incarnation on another host; the old one may live on.
+  kImpostor,            // A second agent claims the place of a living one.
+  kNewcomer,            // One more node joins.
+  kLeft,                // A node says that it leaves.
+  kPaused,              // The agent stands still; its workers and keeper run.
+  kStands,              // The same for 30 to 90 s, beyond the loss limit.
+  kFrozen,              // As long: the whole node stands still, with workers and keeper.
+  kCut,                 // The host's link is cut both ways.
+  kCutUpward,           // The link is cut towards the rendezvous only.
+  kCutDownward,         // The link is cut from the rendezvous only.
+  kPartition,           // The links of some of all hosts are cut.
+  kStreamBroken,        // A stream breaks and both ends notice.
+  kStreamBrokenUnseen,  // The agent notices, the rendezvous does not.
+  kStreamLost,          // Neither end notices.
   kSlowLink,
   kDoubled,  // A message arrives twice.
-  kLate,     // A message of a stream that is gone arrives.
+  kLate,     // A message of an earlier stream arrives.
   kWorkerFailed,
   kUnfit,  // A node that cannot run rounds.
   kRendezvousPaused,
-  kRendezvousRestarted,        // At any moment,
-  kRendezvousLostItsChange,    // … between a change and its record,
-  kRendezvousLostItsMessages,  // … or between a record and the first word of it.
+  kRendezvousRestarted,        // It restarts at any moment.
+  kRendezvousLostItsChange,    // It dies after a change, before it keeps the record.
+  kRendezvousLostItsMessages,  // It dies after it kept a record, before it tells any node.
   kCount,
 };
 inline constexpr size_t kFaults = static_cast<size_t>(Fault::kCount);
 const char* FaultName(Fault fault);
 
-// The same where several services share a place that keeps the record, as EtcdKeeper does it.
+// The faults where several services share a place that keeps the record, as with EtcdKeeper.
 enum class ServiceFault {
-  kStands,            // A service, maybe the one that leads, for longer than its lease or not.
-  kStandsBeforeWord,  // … between its last look at the lease and a word to a node.
+  kStands,            // A service pauses, maybe the leader, maybe for longer than its lease.
+  kStandsBeforeWord,  // It pauses after it checked its lease, before a message leaves.
   kKilled,
-  kCutOff,      // From the place.
-  kPlaceDown,   // For all.
-  kWriteLost,   // Not done, and nobody says so.
-  kAnswerLost,  // Done, and nobody says so.
-  kWriteLate,   // Given up by whoever leads, and done later, if it still may.
+  kCutOff,      // A service does not reach the place.
+  kPlaceDown,   // No service reaches the place.
+  kWriteLost,   // A write is not done, and no answer comes.
+  kAnswerLost,  // A write is done, but no answer comes.
+  kWriteLate,   // The leader gives a write up; the place does it later if it is still allowed.
   kCount,
 };
 inline constexpr size_t kServiceFaults = static_cast<size_t>(ServiceFault::kCount);
@@ -67,31 +67,31 @@ const char* ServiceFaultName(ServiceFault fault);
 struct Simulation {
   uint64_t seed = 1;
   int nodes = 10;
-  uint64_t steps = 20000;  // Events with faults; then faults cease and the job must end.
-  int services = 1;        // More: they share a place that keeps the record, and one leads.
+  uint64_t steps = 20000;  // Events with faults; after them faults cease and the job must end.
+  int services = 1;        // Several share a place that keeps the record; one of them leads.
   bool fence = true;       // Keepers end the workers of agents that stand still.
-  std::function<void(const std::string& line)> trace;  // Empty: none.
+  std::function<void(const std::string& line)> trace;  // Empty: no trace.
 };
 
 struct SimulationResult {
-  std::string violation;  // The promise that was broken, and when; empty: none was.
+  std::string violation;  // The broken promise and the time; empty if none was broken.
   uint64_t steps = 0;     // Events.
   uint64_t rounds = 0;
   uint64_t job_restarts = 0;
-  uint64_t records = 0;   // Kept.
-  uint64_t restores = 0;  // A rendezvous that went on from one.
+  uint64_t records = 0;   // Records that were kept.
+  uint64_t restores = 0;  // Times that a rendezvous went on from a record.
   uint64_t agents = 0;    // Incarnations.
-  int outcome = -1;       // Exit code of the job; -1 if nobody was left to be told.
+  int outcome = -1;       // Exit code of the job; -1 if it did not end with one.
   std::array<uint64_t, kFaults> faults{};
   std::array<uint64_t, kServiceFaults> service_faults{};
   uint64_t terms = 0;  // Services that began to lead.
-  uint64_t lost = 0;   // Those that lost: the lease, or by a write that was refused.
+  uint64_t lost = 0;   // Services that lost the lead: the lease ended or a write was refused.
 };
 
-// Runs one history; the same Simulation gives the same one.
+// Runs one history. Equal Simulations give equal histories.
 SimulationResult Simulate(const Simulation& simulation);
 
-// The command that runs it again, line by line.
+// The command that runs the same history again and prints each line of its trace.
 std::string ReplayCommand(const Simulation& simulation);
 
 }  // namespace hlaunch

@@ -8,8 +8,8 @@
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
 
-// What a simulation tells of messages, records and the status, in words. Each names all of the
-// value that a difference between two builds could show in.
+// Texts of messages, records and the status for a simulation's trace. Each text contains every
+// part of the value in which two builds could differ.
 
 namespace hlaunch {
 

@@ -39,7 +39,7 @@ TEST(KeySpace, ForgetsACancelledWait) {
   EXPECT_FALSE(keys.Wait(2, {"a"}));
   keys.CancelWait(1);
   ASSERT_TRUE(keys.Set("a", "").ok());
-  keys.CancelWait(2);  // Ready, but not told yet.
+  keys.CancelWait(2);  // The wait is over but not reported yet.
   ASSERT_TRUE(keys.Set("b", "").ok());
   EXPECT_THAT(keys.TakeReady(), IsEmpty());
 }
@@ -145,7 +145,7 @@ TEST(KeySpace, BarrierOpensForAllWithTheLastArrivalAndStaysOpen) {
   KeySpace keys;
   EXPECT_FALSE(*keys.Barrier(1, "b", 3));
   EXPECT_FALSE(*keys.Barrier(2, "b", 3));
-  ASSERT_TRUE(keys.Add("b", 0).ok());  // Others may look at the counter.
+  ASSERT_TRUE(keys.Add("b", 0).ok());  // Other clients may read the counter.
   EXPECT_THAT(keys.TakeReady(), IsEmpty());
   EXPECT_TRUE(*keys.Barrier(3, "b", 3));
   EXPECT_THAT(keys.TakeReady(), ElementsAre(1, 2));

@@ -63,7 +63,7 @@ TEST(MemoryStore, RefusesWaitsBeyondItsLimits) {
   const auto count = [&told](const absl::StatusOr<MemoryStore::Values>& values) {
     told += absl::IsResourceExhausted(values.status()) ? 1 : 100;
   };
-  store.WhenAll({"a", "b", "c", "d"}, false, count);  // Too much by itself.
+  store.WhenAll({"a", "b", "c", "d"}, false, count);  // Exceeds the limit alone.
   EXPECT_EQ(told, 1);
   const auto first = store.WhenAll({"a", "b"}, false, count);
   store.WhenAll({"c", "d"}, false, count);
@@ -72,7 +72,7 @@ TEST(MemoryStore, RefusesWaitsBeyondItsLimits) {
   store.WhenAll({"d"}, false, count);
   EXPECT_EQ(told, 3);
   EXPECT_TRUE(absl::IsResourceExhausted(store.Watch("w").status()));
-  EXPECT_TRUE(store.GiveUp(first));  // Room again.
+  EXPECT_TRUE(store.GiveUp(first));  // This makes room again.
   EXPECT_FALSE(store.GiveUp(first));
   const auto third = store.WhenAll({"d"}, false, count);
   EXPECT_TRUE(store.GiveUp(second));
@@ -85,7 +85,7 @@ TEST(MemoryStore, TellsTheValuesOfTheMomentInWhichAllCame) {
   std::vector<std::string> seen;
   store.WhenAll({"a", "b"}, true, [&](absl::StatusOr<MemoryStore::Values> values) {
     seen = *std::move(values);
-    EXPECT_TRUE(*store.Delete("a"));  // It may call back.
+    EXPECT_TRUE(*store.Delete("a"));  // A callback may call the store.
   });
   ASSERT_TRUE(store.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
   EXPECT_THAT(seen, ElementsAre("1", "2"));
@@ -141,13 +141,13 @@ TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
   EXPECT_TRUE(absl::IsResourceExhausted(client->Set("k", value + "x")));
 }
 
-// Who comes before the server is there tries again until it is.
+// A client that comes before the server retries until the server is there.
 TEST(C10dClient, ConnectsOnceTheServerIsThere) {
   auto kept = *Reserve(0);
   auto connecting = std::async(std::launch::async, [port = kept.port] {
     return C10dClient::Connect("127.0.0.1", port, In(100s));
   });
-  EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);  // Was refused, tries again.
+  EXPECT_EQ(connecting.wait_for(50ms), std::future_status::timeout);  // It was refused and retries.
   const auto server = *C10dServer::Start(*Listen("127.0.0.1", kept.port));
   const auto client = connecting.get();
   ASSERT_TRUE(client.ok()) << client.status();

@@ -34,7 +34,7 @@ void Stopped(TableJob& job, const std::vector<int>& nodes, Round round) {
   for (const int i : nodes) ASSERT_TRUE(job.Say(i, Says(round, NodePhase::kReady)).ok());
 }
 
-// The agent of node `i` is told to end, as one that is no failure of the job.
+// Checks that the agent of node `i` is told to end without a failure of the job.
 void ExpectDismissed(const TableJob& job, int i, const std::string& reason) {
   EXPECT_EQ(job.Told(i).kind, Kind::kFinish);
   EXPECT_EQ(job.Told(i).outcome.exit_code, 0);
@@ -59,7 +59,7 @@ TEST(Draining, ASpareTakesThePlaceAndNothingIsCharged) {
 TEST(Draining, ASmallerRoundBeginsAtOnceWhereTheMinimumAllowsIt) {
   TableJob job(2, 3);
   job.Run(3);
-  ASSERT_TRUE(Drain(job, "0").ok());  // A node rank.
+  ASSERT_TRUE(Drain(job, "0").ok());  // Names the node by its rank.
   Stopped(job, {0, 1, 2}, 1);
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
   EXPECT_EQ(job.Told(1).assignment.num_nodes, 2);

@@ -26,7 +26,7 @@ TEST(RoundTable, ARunningRoundGoesOnAfterARestart) {
   EXPECT_EQ(job.table.Explain(job.now),
             "round 1 runs with 2 nodes and 4 workers; not heard of: node0 (silent for 0 s), node1 "
             "(silent for 0 s)");
-  job.Pass(seconds(39));  // Nobody is lost before loss limit and margin.
+  job.Pass(seconds(39));  // No node is lost before the loss limit and margin.
   for (int i : {0, 1}) {
     ASSERT_TRUE(job.table.Join(job.Info(i), Says(1, Phase::kRunning), false, job.now).ok());
     EXPECT_EQ(job.Told(i).kind, Kind::kRun);
@@ -60,7 +60,7 @@ TEST(RoundTable, ARestartThatWasChargedStaysCharged) {
 TEST(RoundTable, WhatHappenedWhileNobodyListenedIsToldAfterTheRestart) {
   Job before(2, 2);
   before.Run(2);
-  ASSERT_TRUE(before.Say(0, Says(1, Phase::kSucceeded)).ok());  // Not worth a record.
+  ASSERT_TRUE(before.Say(0, Says(1, Phase::kSucceeded)).ok());  // This needs no record.
   const uint64_t version = before.table.durable_version();
   Job job(before, seconds(1));
   ASSERT_TRUE(job.table.Join(job.Info(0), Says(1, Phase::kSucceeded), false, job.now).ok());
@@ -103,14 +103,14 @@ TEST(RoundTable, EveryDecisionChangesTheDurableVersion) {
   ASSERT_TRUE(job.Join(0).ok());
   EXPECT_FALSE(changed());
   ASSERT_TRUE(job.Join(1).ok());
-  EXPECT_TRUE(changed());  // Proposed.
+  EXPECT_TRUE(changed());  // The round was proposed.
   for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kPrepared)).ok());
-  EXPECT_TRUE(changed());  // Running.
+  EXPECT_TRUE(changed());  // The round runs.
   job.Beat(0);
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kRunning)).ok());
   EXPECT_FALSE(changed());
   ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 7))).ok());
-  EXPECT_TRUE(changed());  // Over.
+  EXPECT_TRUE(changed());  // The job is over.
 }
 
 TEST(RoundTable, WhoHasHeardTheEndIsNotAwaitedAfterARestart) {
@@ -120,13 +120,13 @@ TEST(RoundTable, WhoHasHeardTheEndIsNotAwaitedAfterARestart) {
   EXPECT_EQ(job.table.Record().members.size(), 2u);
   const uint64_t over = job.table.durable_version();
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kFinished)).ok());
-  EXPECT_EQ(job.table.durable_version(), over);  // One more record for a job, not one for a node.
+  EXPECT_EQ(job.table.durable_version(), over);  // One record for the job's end, not one per node.
   EXPECT_EQ(job.table.Record().members.size(), 1u);
   ASSERT_TRUE(job.Say(1, Says(1, Phase::kFinished)).ok());
   EXPECT_GT(job.table.durable_version(), over);
   EXPECT_THAT(job.table.Record().members, IsEmpty());
   const uint64_t finished = job.table.durable_version();
-  job.Pass(seconds(50));  // They are gone.
+  job.Pass(seconds(50));  // The nodes are gone.
   EXPECT_EQ(job.table.durable_version(), finished);
 }
 
@@ -135,7 +135,7 @@ TEST(RoundTable, ANodeThatWasGivenUpIsRefusedAfterARestartToo) {
   before.Run(2);
   before.Pass(seconds(40), {0});
   Job job(before, seconds(3));
-  // It was told round 1 and has not read that yet: a word it may still obey.
+  // It was told round 1 and may still read and obey that.
   EXPECT_EQ(job.Join(1).code(), StatusCode::kAborted);
 }
 

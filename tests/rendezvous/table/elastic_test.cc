@@ -8,7 +8,7 @@
 #include "tests/rendezvous/rounds.h"
 #include "tests/rendezvous/table/table_job.h"
 
-// When a round that runs grows, and what the loss of a node means for its size.
+// Tests when a running round grows, and what the loss of a node means for its size.
 
 namespace hlaunch {
 namespace {
@@ -31,7 +31,7 @@ NodeUpdate AtBoundary(Round round, int64_t boundaries) {
   return update;
 }
 
-// The nodes stop what they run and are ready again.
+// The nodes stop their workers and are ready again.
 void Stop(Job& job, int nodes, Round round) {
   for (int i = 0; i < nodes; ++i) ASSERT_TRUE(job.Say(i, Says(round, Phase::kReady)).ok());
 }
@@ -41,7 +41,7 @@ TEST(Elastic, RoundsGrowNoMoreOftenThanTheIntervalAndStatusSaysWhen) {
   policy.grow_interval = seconds(60);
   Job job(policy);
   job.Run(1);
-  ASSERT_TRUE(job.Join(1).ok());  // The first time at once.
+  ASSERT_TRUE(job.Join(1).ok());  // The first growth needs no wait.
   EXPECT_EQ(job.Told(0).reason, "node1 joined: from 1 to 2 nodes");
   Stop(job, 1, 1);
   for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kRunning)).ok());
@@ -172,7 +172,7 @@ TEST(Elastic, AfterALossTheNextRoundWaitsIfTheUserWantsThat) {
   EXPECT_THAT(job.Told(0).reason,
               HasSubstr("waiting for 1 of 2 nodes; here: node0; with --on-loss wait fewer begin "
                         "only after --join-timeout"));
-  Job other = Job(job, seconds(0));  // Its rendezvous is started again.
+  Job other = Job(job, seconds(0));  // Its rendezvous restarts.
   ASSERT_TRUE(other.Join(job.Info(0)).ok());
   other.Pass(seconds(599), {0});
   EXPECT_EQ(other.Told(0).kind, Kind::kWait);

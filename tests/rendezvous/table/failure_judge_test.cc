@@ -96,7 +96,7 @@ TEST(RoundTable, WhoHasGivenUpAndLivesIsNotMissed) {
     job.Pass(milliseconds(3100), {0, 1});
     ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
     const Outcome outcome = job.Told(0).outcome;
-    ASSERT_EQ(outcome.awaited.size(), all ? 3u : 1u);  // Where all have, it is one of them.
+    ASSERT_EQ(outcome.awaited.size(), all ? 3u : 1u);  // If all, its own rank too.
     EXPECT_EQ(outcome.awaited[0].rank, all ? 1 : 2);
   }
 }
@@ -302,13 +302,13 @@ TEST(RoundTable, JudgesAFailureInTimeThoughGrowthIsDueMeanwhile) {
   ASSERT_TRUE(job.Join(1).ok());
   job.Pass(seconds(30), {0, 1});
   ASSERT_EQ(job.Told(0).kind, Kind::kRun);
-  ASSERT_TRUE(job.Join(2).ok());  // The last call for others ends in 30 s.
+  ASSERT_TRUE(job.Join(2).ok());  // The last call for other nodes ends in 30 s.
   job.Pass(milliseconds(29500), {0, 1, 2});
   const std::string timed_out = "RuntimeError: Socket Timeout";
   ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), timed_out))).ok());
   job.Pass(milliseconds(600), {1, 2});
   EXPECT_EQ(job.table.state(), JobState::kRunning);
-  EXPECT_GT(job.table.NextDeadline(), job.now);  // Else its thread spins and time stands still.
+  EXPECT_GT(job.table.NextDeadline(), job.now);  // Otherwise its thread would spin.
   for (int i = 0; i < 40; ++i) job.Pass(milliseconds(100), {1, 2});
   EXPECT_EQ(job.table.state(), JobState::kOver);
 }
@@ -319,11 +319,11 @@ TEST(RoundTable, ALateUpdateTakesBackNoExit) {
   NodeUpdate one = Failed(1, Saying(Failure(2, 1), kGone));
   one.exited = {1};
   ASSERT_TRUE(job.Say(1, one).ok());
-  ASSERT_TRUE(job.Say(1, Says(1, Phase::kRunning)).ok());  // Sent before it.
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kRunning)).ok());  // It was sent before the failure.
   NodeUpdate both = Failed(1, Saying(Failure(0, 1), kGone));
   both.failures.push_back(Saying(Failure(1, 1), kGone));
   ASSERT_TRUE(job.Say(0, both).ok());
-  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);  // No worker is left that could tell more.
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);  // No worker is left that could report more.
 }
 
 TEST(RoundTable, AFailureThatIsToldAgainAfterARestartCountsOnce) {

@@ -25,7 +25,7 @@ TEST(RoundTable, ASpareTakesThePlaceAndTheRankOfALostNode) {
   Job job(policy);
   job.Run(3);
   NodeInfo spare = job.Info(3);
-  spare.node_rank = 3;  // As a scheduler numbers it.
+  spare.node_rank = 3;  // The number that a scheduler gives.
   ASSERT_TRUE(job.Join(spare).ok());
   EXPECT_EQ(job.Told(3).reason, "this node stands by as a spare: round 1 runs with 3 nodes");
   ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
@@ -45,7 +45,7 @@ TEST(RoundTable, AJoinBeginsTheNextRoundUncharged) {
   ASSERT_TRUE(job.Join(1).ok());
   EXPECT_EQ(job.Told(1).reason, "round 1 runs with 1 node; this node waits for the next");
   job.Pass(seconds(29), {0, 1});
-  EXPECT_EQ(job.Told(0).kind, Kind::kRun);  // More may come: the last call.
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);  // More nodes may come: the last call runs.
   job.Pass(seconds(1), {0, 1});
   EXPECT_EQ(job.Told(0).kind, Kind::kStop);
   EXPECT_EQ(job.Told(0).reason, "node1 joined: from 1 to 2 nodes");
@@ -53,7 +53,7 @@ TEST(RoundTable, AJoinBeginsTheNextRoundUncharged) {
   EXPECT_EQ(job.Told(1).assignment.num_nodes, 2);
   EXPECT_EQ(job.Told(1).assignment.restart_count, 0);
   ASSERT_TRUE(job.Join(2).ok());
-  EXPECT_EQ(job.Told(0).kind, Kind::kStop);  // Nobody else can come: at once.
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);  // No other node can come, so at once.
   for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kReady)).ok());
   EXPECT_EQ(job.Told(2).assignment.num_nodes, 3);
   EXPECT_EQ(job.Told(2).assignment.restart_count, 0);
@@ -113,7 +113,7 @@ TEST(RoundTable, ALargeJobIsToldTheReasonOnceASecond) {
     ASSERT_TRUE(job.Join(i).ok());
     told += job.table.TakeChanged().size();
   }
-  EXPECT_LT(told, 4u * kNodes + 64 * 64);  // Its own word each, the start, and the first 64.
+  EXPECT_LT(told, 4u * kNodes + 64 * 64);  // Each one's own news, the start, and the first 64.
   EXPECT_EQ(job.Told(kNodes - 1).assignment.node_rank, kNodes - 1);
   EXPECT_EQ(job.Told(7).assignment.world_size, 2 * kNodes);
 }
@@ -127,7 +127,7 @@ TEST(RoundTable, AwaitsNothingOnceTheNodesThatWouldHaveGrownTheRoundAreGone) {
   ASSERT_TRUE(job.Join(1).ok());
   ASSERT_TRUE(job.table.NodeDied("id1", 2, "killed", job.now).ok());
   job.Pass(seconds(35), {0});
-  EXPECT_GT(job.table.NextDeadline(), job.now);  // Else its thread spins and time stands still.
+  EXPECT_GT(job.table.NextDeadline(), job.now);  // Otherwise its thread would spin.
   job.Pass(seconds(40));
   EXPECT_EQ(job.Told(0).kind, Kind::kWait);
   EXPECT_EQ(job.table.state(), JobState::kOver);
@@ -136,13 +136,13 @@ TEST(RoundTable, AwaitsNothingOnceTheNodesThatWouldHaveGrownTheRoundAreGone) {
 TEST(RoundTable, ANodeIsInTheRoundThatItsComingBackMakesPossible) {
   Job job(2, 2, 1);
   job.Run(2);
-  ASSERT_TRUE(job.Join(2).ok());  // A spare.
+  ASSERT_TRUE(job.Join(2).ok());  // This one is a spare.
   ASSERT_TRUE(job.Say(0, Failed(1, Failure(0, 1))).ok());
   ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
   job.Detach(1);
   NodeInfo again = job.Info(1);
   again.incarnation = 77;
-  ASSERT_TRUE(job.Join(again).ok());  // The one that it replaces was the last to stop.
+  ASSERT_TRUE(job.Join(again).ok());  // The agent that it replaces was the last to stop.
   ASSERT_EQ(job.table.round(), 2);
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
   EXPECT_EQ(job.Told(1).assignment.node_rank, 1);
@@ -165,7 +165,7 @@ TEST(RoundTable, ALargeJobLooksForGrowthAtMostOnceASecond) {
     ASSERT_TRUE(job.Join(i).ok());
     told += job.table.TakeChanged().size();
   }
-  EXPECT_LE(told, 2 * 80U);  // Not each of them for each of them.
+  EXPECT_LE(told, 2 * 80U);  // The news is not quadratic.
   job.Pass(seconds(12), all);
   EXPECT_EQ(job.Told(179).reason,
             "waiting for 100 of 100 nodes to stop: node100, node101, node102 "

@@ -31,7 +31,7 @@ TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   EXPECT_EQ(job.Join(young).code(), StatusCode::kUnavailable);
   EXPECT_THAT(job.table.TakeAsked(), ElementsAre("id1"));
   EXPECT_EQ(job.Join(young).code(), StatusCode::kUnavailable);
-  EXPECT_THAT(job.table.TakeAsked(), IsEmpty());  // Once is enough.
+  EXPECT_THAT(job.table.TakeAsked(), IsEmpty());  // One question is enough.
   job.now += milliseconds(100);
   job.Beat(1);
   const absl::Status status = job.Join(young);
@@ -41,7 +41,7 @@ TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
 }
 
-// As while a record waits to be kept in etcd.
+// This happens while a record waits to be kept in etcd.
 TEST(RoundTable, AnAnswerIsLaterThanItsQuestionThoughNobodyTellsTheTableTheTime) {
   for (int tenths = 50; tenths < 150; ++tenths) {
     Job job(3, 3);
@@ -232,7 +232,7 @@ TEST(RoundTable, ARestartedAgentReplacesItsOldSelf) {
   EXPECT_EQ(job.Join(job.Info(1)).code(), StatusCode::kAborted);
 }
 
-// A cable that is cut may hold the join of an agent that has been killed and replaced meanwhile.
+// A broken link may delay the join of an agent that has been killed and replaced meanwhile.
 TEST(RoundTable, ALateWordOfADeadAgentTakesNoPlaceFromItsSuccessor) {
   Job job(2, 2, 1);
   NodeInfo young = job.Info(1);
@@ -283,8 +283,7 @@ TEST(RoundTable, APlaceTakenFromAnotherHostWaitsUntilTheOldWorkersMustBeDead) {
     job.table.Tick(job.now);
     EXPECT_EQ(job.Told(0).kind, Kind::kWait);
   }
-  ASSERT_TRUE(
-      job.table.NodeDied("id1", 2, "power", job.now).ok());  // Or proof, or one second more.
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());  // A proof, or one more second.
   EXPECT_EQ(job.Told(0).assignment.round, 2);
 }
 
@@ -292,7 +291,7 @@ TEST(RoundTable, ItsOwnPauseIsNobodysSilence) {
   Job job(2, 2);
   job.Run(2);
   job.Pass(seconds(30), {0, 1});
-  job.now += seconds(3600);  // Stopped.
+  job.now += seconds(3600);  // The rendezvous was stopped.
   job.table.Tick(job.now);
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
   job.Pass(seconds(38), {0});

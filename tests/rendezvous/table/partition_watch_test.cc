@@ -26,7 +26,7 @@ NodeUpdate Misses(const std::vector<int>& node_ranks) {
   return update;
 }
 
-// Round 1 of three nodes, of which node1 is cut off.
+// Runs round 1 with three nodes, of which node1 is cut off.
 void Cut(Job& job) {
   job.Run(3);
   ASSERT_TRUE(job.Say(1, Misses({0, 2})).ok());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Restarts that bring a job no further.
+// Tests restarts that bring a job no further.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,7 +31,7 @@ NodeUpdate Ready(Round round, std::optional<int64_t> step) {
   return update;
 }
 
-// A worker of node 1 fails; then both nodes say how far theirs came.
+// A worker of node 1 fails; then both nodes tell how far their workers came.
 void Fail(Job& job, Round round, std::optional<int64_t> first, std::optional<int64_t> second) {
   ASSERT_EQ(job.Told(1).kind, Kind::kRun);
   ASSERT_TRUE(job.Say(1, Failed(round, Failure(2, 7))).ok());

@@ -47,7 +47,7 @@ TEST(RoundTable, ARoundRunsOnceAllHaveCheckedIt) {
   ASSERT_TRUE(job.Say(1, Says(1, Phase::kPrepared)).ok());
   for (int i : {0, 1}) EXPECT_EQ(job.Told(i).kind, Kind::kRun);
   ASSERT_TRUE(job.Say(1, Says(1, Phase::kRunning)).ok());
-  ASSERT_TRUE(job.Say(1, Says(1, Phase::kPrepared)).ok());  // Late.
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kPrepared)).ok());  // This word comes late.
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
 }
 
@@ -91,7 +91,7 @@ TEST(RoundTable, ASpareReplacesANodeThatIsSlowTwiceUncharged) {
   EXPECT_THAT(job.Told(0).reason, testing::HasSubstr("round 1 is measured once more: node2"));
   EXPECT_TRUE(job.table.TakeEnded().empty());
   for (int i : {0, 1, 2, 3}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
-  EXPECT_EQ(job.Told(2).assignment.node_rank, 2);  // All have their places again.
+  EXPECT_EQ(job.Told(2).assignment.node_rank, 2);  // All nodes have their places again.
   for (int i : {0, 1, 3}) ASSERT_TRUE(job.Say(i, Measured(2, 3)).ok());
   ASSERT_TRUE(job.Say(2, Measured(2, 9)).ok());
   const auto ended = job.table.TakeEnded();
@@ -199,7 +199,7 @@ TEST(RoundTable, AnUnfitNodeThatComesBackStopsNoRound) {
     job.table.Heard("id2", 50, job.now);
   }
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
-  ASSERT_TRUE(job.Join(4).ok());  // A fit one does.
+  ASSERT_TRUE(job.Join(4).ok());  // A fit node joins.
   EXPECT_EQ(job.Told(0).kind, Kind::kStop);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// What follows a failure where the user says more than how many restarts there are.
+// Tests what follows a failure if the user sets more than the number of restarts.
 
 #include <chrono>
 
@@ -36,7 +36,7 @@ JobPolicy FreeOn75(int max_restarts) {
   return policy;
 }
 
-// A worker of node 1 fails in the round that runs; then both nodes are ready.
+// A worker of node 1 fails in the running round; then both nodes are ready.
 void Fail(Job& job, int exit_code) {
   const Round round = job.table.round();
   ASSERT_EQ(job.Told(1).kind, Kind::kRun);
@@ -46,7 +46,7 @@ void Fail(Job& job, int exit_code) {
   ASSERT_TRUE(job.Say(1, Says(round, Phase::kReady)).ok());
 }
 
-// Both nodes run what they are told, for so long.
+// Both nodes run their round for `time`.
 void Work(Job& job, Duration time) {
   for (int i : {0, 1}) {
     ASSERT_TRUE(job.Say(i, Says(job.table.round(), Phase::kRunning)).ok());

@@ -152,7 +152,7 @@ TEST(RoundTable, DoubledAndLateUpdatesChangeNothing) {
   EXPECT_EQ(job.Told(0).outcome.exit_code, 0);
 }
 
-// Its code and its words are the node's exit code and last line.
+// The status code and message become the node's exit code and last line.
 TEST(RoundTable, TellsANodeOfAnotherRoundWhichRoundsTheyAreAndWhatToDo) {
   Job job(2, 2);
   job.Run(2);

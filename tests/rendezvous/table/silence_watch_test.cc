@@ -34,7 +34,7 @@ TEST(SilenceWatch, ASilentNodeIsNamedAfterTheLeaseOnEveryNodeAndWhenItComesBack)
     EXPECT_EQ(job.Told(i).kind, Directive::Kind::kRun);
     EXPECT_THAT(Lines(job.Told(i)), ElementsAre(kSilent));
   }
-  job.Pass(seconds(4), {0, 1});  // Once.
+  job.Pass(seconds(4), {0, 1});  // The line comes only once.
   EXPECT_THAT(Lines(job.Told(0)), ElementsAre(kSilent));
   job.Pass(seconds(2), {0, 1, 2});
   EXPECT_THAT(Lines(job.Told(0)), ElementsAre(kSilent, "node2 is heard of again after 11 s"));

@@ -21,7 +21,7 @@ class TableJob {
   TableJob(int min_nodes, int max_nodes, int max_restarts = 0)
       : TableJob(Policy(min_nodes, max_nodes, max_restarts)) {}
   explicit TableJob(const JobPolicy& policy) : rules(RulesOf(policy)), table(rules) {}
-  // The job after a restart of its rendezvous, which comes back `later`.
+  // The job after a restart of its rendezvous, which comes back after `later`.
   TableJob(const TableJob& before, Duration later)
       : now(before.now + later), rules(before.rules), table(rules, before.table.Record(), now) {}
 
@@ -34,7 +34,7 @@ class TableJob {
     return table.Join(info, Says(0, NodePhase::kReady), local, now);
   }
   absl::Status Join(int i) { return Join(Info(i)); }
-  // Nodes 0 … n - 1 join and run what they are told.
+  // Nodes 0 … n - 1 join and run round 1.
   void Run(int n) {
     for (int i = 0; i < n; ++i) ASSERT_TRUE(Join(i).ok());
     for (int i = 0; i < n; ++i) ASSERT_TRUE(Say(i, Says(1, NodePhase::kRunning)).ok());
@@ -45,7 +45,7 @@ class TableJob {
   void Beat(int i) { table.Heard(absl::StrCat("id", i), i + 1, now); }
   void Detach(int i) { table.Disconnected(absl::StrCat("id", i), i + 1, now); }
   Directive Told(int i) const { return table.DirectiveFor(absl::StrCat("id", i)); }
-  // Time passes; `beating` nodes are heard of every second.
+  // `duration` passes; the `beating` nodes are heard every second.
   void Pass(Duration duration, const std::vector<int>& beating = {}) {
     for (const Instant end = now + duration; now < end;) {
       now = std::min(end, now + std::chrono::seconds(1));

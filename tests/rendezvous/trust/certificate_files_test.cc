@@ -23,7 +23,7 @@ using testing::Not;
 
 constexpr std::time_t kNow = 1800000000;  // 2027-01-15.
 
-// Why these files cannot be used; empty: they can.
+// Why these files cannot be used; empty if they can.
 std::string Trouble(const CertificateFiles& files) {
   const auto read = ReadCertificates(files, kNow);
   if (read.ok()) return "";

@@ -38,7 +38,7 @@ std::string SignedFor(const std::string& host) {
   return made.value_or("");
 }
 
-// What OpenSSL says of `certificate` at `now`, as TLS asks it; "ok" if it believes it.
+// OpenSSL's verdict on `certificate` at `now`, as TLS asks for it; "ok" if it is valid.
 std::string Judged(const std::string& certificate_pem, const std::string& authority_pem,
                    int purpose, std::time_t now = kNow) {
   const Certificate certificate = CertificateIn(certificate_pem);
@@ -64,7 +64,7 @@ std::string RequestOf(EVP_PKEY* key, EVP_PKEY* signer) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-// Why nobody gets a certificate for this request.
+// Why this request gets no certificate.
 std::string Refusal(const std::string& request) {
   const auto made = SignHostRequest(OurAuthority(), request, "node1", kNow, kUntil);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);

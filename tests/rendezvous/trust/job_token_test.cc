@@ -24,7 +24,7 @@ using testing::Optional;
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
 
-// What OpenSSL says of `shown`, as one who trusts `own` does for this purpose.
+// OpenSSL's verdict on `shown` for this purpose, at a peer that trusts `own`.
 int Verify(const Trust& own, const Trust& shown, int purpose) {
   const Certificate authority = CertificateIn(own.authority());
   const Certificate certificate = CertificateIn(shown.certificate());
@@ -80,11 +80,11 @@ TEST(JobToken, IsRefusedUnlessItIsWhole) {
     const auto trust = Trust::OfToken(text.substr(0, size));
     EXPECT_EQ(trust.status().code(), absl::StatusCode::kInvalidArgument) << size;
   }
-  for (size_t at = 14; at < text.size(); at += 5) {  // One character in each part is another.
+  for (size_t at = 14; at < text.size(); at += 5) {  // Changes a character in each part.
     std::string broken = text;
     broken[at] = broken[at] == 'A' ? 'B' : 'A';
     const auto trust = Trust::OfToken(broken);
-    // The service's name and fingerprint are not signed; nobody would answer to such a name.
+    // The service's name and fingerprint are not signed; no service would answer to such a name.
     if (trust.ok()) {
       EXPECT_LT(at, 14 + 28u);
     }

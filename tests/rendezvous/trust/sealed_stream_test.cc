@@ -25,7 +25,7 @@ const std::string& Key() {
   return key;
 }
 
-// One end, what it has sent and what it was told.
+// One end of a stream, with what it has sent and what it was told.
 struct End {
   explicit End(Side side, absl::string_view key = Key()) : stream(*SealedStream::Make(side, key)) {
     if (side == Side::kClient) Take("");
@@ -46,7 +46,7 @@ struct End {
   absl::Status status = absl::OkStatus();
 };
 
-// Carries what both have sent, in pieces of `size`, until nothing is left. Returns all of it.
+// Carries the bytes of both ends in pieces of `size` until none are left. Returns all of them.
 std::string Carry(End& one, End& other, size_t size = 1 << 20) {
   std::string seen;
   const auto move = [&](End& from, End& to) {
@@ -133,7 +133,8 @@ TEST(SealedStream, RefusesWhatIsNoTls) {
   EXPECT_TRUE(absl::IsPermissionDenied(server.status)) << server.status;
 }
 
-// A peer that knows OpenSSL and not the key: `context` is its own, with or without a certificate.
+// A peer that speaks TLS but does not know the key. `context` is its own, with or without a
+// certificate.
 struct Stranger {
   Stranger(SSL_CTX* context, Side side) : ssl(SSL_new(context)) {
     SSL_set_bio(ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));

@@ -24,7 +24,7 @@ Trust OfJob(const std::string& job, const std::string& token = kToken) {
 }
 std::string Nonce(char c) { return std::string(kNonceBytes, c); }
 
-// A conversation between two who hold these.
+// A conversation between two peers with these trusts.
 struct Greeting {
   Greeting(const Trust& client_has, const Trust& server_has)
       : client(client_has, Nonce('c')), server(server_has, client.hello(), Nonce('s')) {}
@@ -71,7 +71,7 @@ TEST(ReadHello, TakesNothingElseForOne) {
 TEST(ReadHello, RefusesAJobsIdThatIsTooLong) {
   std::string hello = ClientGreeting(Holder(), Nonce('c')).hello();
   hello[hello.size() - 2] = 1;
-  hello[hello.size() - 1] = 1;  // 257.
+  hello[hello.size() - 1] = 1;  // The length is 257 now.
   EXPECT_EQ(ReadHello(hello).kind, TokenHello::Kind::kNone);
 }
 
@@ -90,7 +90,7 @@ TEST(TokenGreeting, ToldOfAnotherTokenTheClientProvesNothing) {
   EXPECT_FALSE(Greeting(OfJob("a", kOtherToken), Holder()).Succeeds());
 }
 
-// Whoever has a job's token can name another job, and prove nothing of it.
+// The holder of a job's token can name another job but cannot prove it.
 TEST(TokenGreeting, AJobsTokenProvesThatJobAlone) {
   const Trust ours = OfJob("ours");
   const ClientGreeting client(ours, Nonce('c'));
@@ -99,12 +99,12 @@ TEST(TokenGreeting, AJobsTokenProvesThatJobAlone) {
   const ServerGreeting server(Holder(), forged, Nonce('s'));
   EXPECT_EQ(server.job_id(), "them");
   EXPECT_FALSE(client.Prove(server.answer()).ok());
-  // Nor can he answer as the service to the job's other nodes under its whole token.
+  // Nor can it answer the job's other nodes as the service that holds the whole token.
   EXPECT_EQ(ServerGreeting(ours, ClientGreeting(Holder(), Nonce('d')).hello(), Nonce('s')).answer(),
             "");
 }
 
-// Each HMAC is of one side: what a side has said cannot be given back to it as the other's word.
+// Each HMAC belongs to one side: a side's own words cannot be sent back as the peer's.
 TEST(TokenGreeting, NothingCanBeReflected) {
   const Greeting greeting(Holder(), Holder());
   const std::string proof = greeting.client.Prove(greeting.server.answer()).value();
@@ -114,7 +114,7 @@ TEST(TokenGreeting, NothingCanBeReflected) {
   EXPECT_FALSE(greeting.client.Prove(greeting.client.hello()).ok());
 }
 
-// Each side's nonce is new, so a recorded conversation is of no use against either.
+// Each side's nonce is new, so a recorded conversation is useless against either.
 TEST(TokenGreeting, NothingCanBeUsedAgain) {
   const Greeting recorded(Holder(), Holder());
   const std::string proof = recorded.client.Prove(recorded.server.answer()).value();
@@ -157,7 +157,7 @@ TEST(TokenGreeting, EveryBitCounts) {
 TEST(TokenGreeting, SaysWhatDiffersAndWhatToDo) {
   const ClientGreeting client(Holder(), Nonce('c'));
   const auto told = [&](GreetingRefusal why) {
-    EXPECT_TRUE(client.Prove(RefusalOfHello(why).substr(0, 8)).ok());  // The reason is to come.
+    EXPECT_TRUE(client.Prove(RefusalOfHello(why).substr(0, 8)).ok());  // The reason follows.
     return RefusedFor(client.Prove(RefusalOfHello(why)));
   };
   EXPECT_THAT(told(GreetingRefusal::kEncrypts), HasSubstr("give all nodes the same --tls"));

@@ -33,8 +33,8 @@ std::shared_ptr<X509> Read(const std::string& pem) {
   return {certificate, X509_free};
 }
 
-// What OpenSSL says of `shown`, as one who trusts `own` does for this purpose; X509_V_OK if it is
-// fine.
+// OpenSSL's verdict on `shown` for this purpose, at a peer that trusts `own`; X509_V_OK if it is
+// valid.
 int Verify(const Trust& own, const Trust& shown, int purpose) {
   const auto authority = Read(own.authority());
   const auto certificate = Read(shown.certificate());
@@ -117,8 +117,8 @@ std::string PointOf(const std::string& pem) {
       {reinterpret_cast<const char*>(point->data), static_cast<size_t>(point->length)});
 }
 
-// Versions of hlaunch that derive otherwise could not talk to each other. The figures are those of
-// another program, written for this test from RFC 5869 and FIPS 186-5.
+// Versions of hlaunch with another derivation could not talk to each other. The expected values
+// come from another program, written for this test from RFC 5869 and FIPS 186-5.
 TEST(Trust, DerivesTheSameFromATokenForEver) {
   const Trust trust = Trust::OfToken(kToken).value();
   EXPECT_EQ(trust.server_name(), "08ac9195201088b3e3afef325b481968.hlaunch");

@@ -30,13 +30,13 @@ GroupView View(const std::vector<Incarnation>& members, int size) {
   return view;
 }
 
-// What is proposed and not decided yet.
+// Sets the members of a proposal that is not decided yet.
 void Propose(GroupView& view, const std::vector<Incarnation>& members) {
   view.members = Group(members);
   view.open.push_back(view.members);
 }
 
-// "1, 2, 3", or the word of a verdict without a change.
+// The members as "1, 2, 3", or the name of a verdict without a change.
 std::string Words(const MembersVerdict& verdict) {
   if (!verdict.members) return "none";
   std::vector<Incarnation> those;
@@ -84,7 +84,7 @@ TEST(DecideMembers, TakesBackAChangeThatNoMajorityAnswers) {
   EXPECT_EQ(Words(DecideMembers(view)), "1, 2, 3, 4, 5");
   view.members = view.decided;
   view.lapsed = {{4, kSilent, "s"}};
-  EXPECT_EQ(Words(DecideMembers(view)), "none");  // Not before that one is decided.
+  EXPECT_EQ(Words(DecideMembers(view)), "none");  // Not before the proposal is decided.
 }
 
 TEST(DecideMembers, TakesBackNoChangeToTwoBeforeTheOtherOneHasLapsed) {
@@ -111,7 +111,7 @@ TEST(DecideMembers, GoesOnWithoutAllThatAreDeadIfTheyAreTooMany) {
   EXPECT_THAT(verdict.reason, HasSubstr("nobody else can be elected"));
 }
 
-// Of three that are silent, two may have elected one of them.
+// If three are silent, two of them may have elected the third.
 TEST(DecideMembers, DoesNotTakeSilenceForDeath) {
   GroupView view = View({1, 2, 3, 4, 5}, 5);
   view.lapsed = {{2, kSilent, "s"}, {3, kSilent, "s"}, {4, kSilent, "s"}};
@@ -131,7 +131,7 @@ TEST(DecideMembers, GoesOnAloneWhereTheOneThatIsBeingAddedHasLapsed) {
   EXPECT_EQ(Words(DecideMembers(view)), "1");
 }
 
-// The two that lapsed hold the former group and are a majority of it.
+// The two lapsed members hold the former group and are a majority of it.
 TEST(DecideMembers, DoesNotGoOnAloneWhereAThirdIsNotYetRemoved) {
   GroupView view = View({1, 2, 3}, 3);
   Propose(view, {1, 2});
@@ -140,7 +140,7 @@ TEST(DecideMembers, DoesNotGoOnAloneWhereAThirdIsNotYetRemoved) {
   EXPECT_EQ(Words(DecideMembers(view)), "none");
 }
 
-// The third lives and is of the former group alone, but has no vote other than its own.
+// The third lives and belongs only to the former group, but has no vote other than its own.
 TEST(DecideMembers, GoesOnAloneWhereAllOthersOfBothGroupsButOneAreDead) {
   GroupView view = View({1, 2, 3}, 3);
   Propose(view, {1, 2});

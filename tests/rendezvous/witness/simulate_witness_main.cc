@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// simulate_witness --seed S --nodes N -v: one history of a group of witnesses, and what broke in
-// it. simulate_witness … --histories M: M of them from seed S on, with their rate, until one breaks
-// a promise.
+// simulate_witness --seed S --nodes N -v: runs one history of a group of witnesses and prints the
+// promise it broke. simulate_witness … --histories M: runs M histories from seed S on until one
+// breaks a promise, and prints their rate.
 
 #include <chrono>
 #include <cinttypes>

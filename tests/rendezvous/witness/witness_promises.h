@@ -11,25 +11,25 @@
 
 #include "rendezvous/witness/witness.h"
 
-// What a group of witnesses promises, told from what the simulation knows.
+// Checks what a group of witnesses promises against what the simulation knows.
 
 namespace hlaunch {
 
 class WitnessPromises {
  public:
-  // The first promise that was broken; empty: none.
+  // The first promise that was broken; empty if none was.
   const std::string& violation() const { return violation_; }
   void Violated(std::string what);
 
-  // A new record that follows from the record `parent`; 0: from none.
+  // Adds a record that follows from the record `parent`; `parent` is 0 if it follows from none.
   uint64_t NewRecord(uint64_t parent);
 
-  // `name` has begun to lead with that record.
+  // `name` has begun to lead with `record`.
   void Leads(const std::string& name, Term term, uint64_t record);
-  // It was told that its record is decided, and may act on it.
+  // `name` was told that `record` is decided, and may act on it.
   void Decided(const std::string& name, Term term, uint64_t record);
   void Sent(const WitnessMessage& message);
-  // What it holds, after each of its steps.
+  // Checks what the witness holds; called after each of its steps.
   void Holds(const Witness& witness);
 
   uint64_t decisions() const { return decisions_; }
@@ -49,8 +49,8 @@ class WitnessPromises {
 
   std::string violation_;
   std::vector<Record> records_ = {{}};
-  uint64_t decided_ = 0;  // The last record that anybody was told is decided,
-  Term term_ = 0;         // and the last term that was led.
+  uint64_t decided_ = 0;  // The last record that a leader was told is decided.
+  Term term_ = 0;         // The last term that was led.
   uint64_t decisions_ = 0;
   uint64_t leaders_ = 0;
   std::map<std::pair<Incarnation, Term>, Incarnation> votes_;

@@ -21,11 +21,11 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Time = Duration;  // Since the history began, by nobody's clock.
+using Time = Duration;  // Since the history began, by no process's clock.
 using Trouble = WitnessSimulation::Trouble;
 
-constexpr Time kEnd = seconds(90);  // After the last fault; by then all must be well again.
-constexpr int kHosts = 10;          // That die one after the other.
+constexpr Time kEnd = seconds(90);  // Time after the last fault in which all must be well again.
+constexpr int kHosts = 10;          // Hosts that die one after the other.
 
 // SplitMix64.
 class Random {
@@ -48,7 +48,7 @@ class Random {
   uint64_t state_;
 };
 
-// One process on a node. Those that died stay, as what others may still speak to.
+// One process on a node. Dead processes stay, since others may still send to them.
 struct Process {
   Process(WitnessMember self, const WitnessRule& rule, int node_index)
       : witness(std::move(self), rule), node(node_index) {}
@@ -56,13 +56,13 @@ struct Process {
   Witness witness;
   int node = 0;
   bool alive = true;
-  Duration clock_began{};  // What its clock showed first,
-  double rate = 1;         // and how fast it runs.
-  uint32_t tick = 0;       // The last one that was asked for.
+  Duration clock_began{};  // What its clock showed at first.
+  double rate = 1;         // The rate of its clock.
+  uint32_t tick = 0;       // The last tick that was requested.
   Time stands_until{};
-  std::vector<WitnessEvent> waiting;  // For it to wake.
+  std::vector<WitnessEvent> waiting;  // Events that wait until it wakes.
   std::optional<Term> leads;
-  uint64_t record = 0;                                  // The last it proposed, or leads with.
+  uint64_t record = 0;                                  // Its last proposal, or what it leads with.
   std::vector<std::pair<uint64_t, uint64_t>> proposed;  // Versions and records.
 
   Instant At(Time now) const {
@@ -88,9 +88,9 @@ struct SimulatedEvent {
   Time at;
   uint64_t order = 0;
   Kind kind = Kind::kFault;
-  size_t process = 0;                   // kStarts: a node.
-  uint32_t token = 0;                   // Of a tick; of a cut.
-  std::shared_ptr<WitnessEvent> event;  // kHappens.
+  size_t process = 0;                   // A node if kStarts.
+  uint32_t token = 0;                   // Number of a tick or a cut.
+  std::shared_ptr<WitnessEvent> event;  // Only for kHappens.
 };
 
 class World {
@@ -106,7 +106,7 @@ class World {
     }
   };
   struct Cut {
-    std::vector<std::pair<int, int>> ways;  // From node to node.
+    std::vector<std::pair<int, int>> ways;  // Pairs of nodes: from, to.
   };
 
   void Push(Time delay, Kind kind, size_t process, uint32_t token = 0,
@@ -133,8 +133,8 @@ class World {
   void CeaseFaults();
   void HostDies();
 
-  // What is so.
-  size_t Leader() const;  // Of those that live; SIZE_MAX: there is none.
+  // Facts of the simulation.
+  size_t Leader() const;  // A living leader; SIZE_MAX if there is none.
   size_t SomeProcess();
   bool Stands(size_t index) const { return processes_[index]->stands_until > now_; }
   bool CanGoOn() const;
@@ -153,18 +153,18 @@ class World {
   uint64_t order_ = 0;
   std::priority_queue<SimulatedEvent, std::vector<SimulatedEvent>, Later> events_;
   std::vector<std::unique_ptr<Process>> processes_;  // By incarnation - 1.
-  std::vector<size_t> on_node_;                      // The last process of each.
-  std::vector<bool> in_job_;                         // Whether the node is the job's.
-  std::vector<std::vector<int>> blocked_;            // How many cuts, from node to node.
+  std::vector<size_t> on_node_;                      // The last process of each node.
+  std::vector<bool> in_job_;                         // Whether the node belongs to the job.
+  std::vector<std::vector<int>> blocked_;            // Number of cuts from one node to another.
   std::vector<Cut> cuts_;
   Time slow_until_{};
-  int loss_ = 0, doubled_ = 0, proof_ = 0;  // Percent.
+  int loss_ = 0, doubled_ = 0, proof_ = 0;  // In percent.
   Time usual_delay_{}, between_faults_{};
   Time faults_until_{};
   bool ceased_ = false;
   bool can_go_on_ = false;
   int hosts_dead_ = 0;
-  std::vector<size_t> leaders_;  // Processes that lead as far as they know.
+  std::vector<size_t> leaders_;  // Processes that believe they lead.
 };
 
 World::World(const WitnessSimulation& simulation)
@@ -408,7 +408,7 @@ void World::Inflict(WitnessFault fault) {
   size_t some = SomeProcess();
   if (some == SIZE_MAX) return;
   const bool one = simulation_.trouble == Trouble::kOneFollower;
-  if (one) {  // And none while the former one lasts, nor before there are enough.
+  if (one) {  // Not while the last fault lasts, nor with fewer than 3 members.
     if (leader == SIZE_MAX || some == leader) return;
     if (processes_[leader]->witness.entry()->members.size() < 3) return;
     for (const auto& row : blocked_) {
@@ -431,7 +431,7 @@ void World::Inflict(WitnessFault fault) {
     case WitnessFault::kLeaderDies:
       return Die(host);
     case WitnessFault::kDiesHalfway:
-      processes_[host]->stands_until = Time::max();  // Until its next step.
+      processes_[host]->stands_until = Time::max();  // It stands still until its next step.
       processes_[host]->waiting.clear();
       return;
     case WitnessFault::kStandsStill:
@@ -521,7 +521,7 @@ World::Cut World::Around(int node, bool in, bool out) const {
   return cut;
 }
 
-// The host of the rendezvous, once its group is whole again.
+// Kills the host of the rendezvous once its group is whole again.
 void World::HostDies() {
   const size_t leader = Leader();
   if (leader == SIZE_MAX) {
@@ -575,7 +575,7 @@ bool World::HasMajority(const WitnessEntry& entry) const {
   return alive >= Majority(static_cast<int>(entry.members.size()));
 }
 
-// Whether a majority lives of every group that one of the living may hold for the newest.
+// Whether each group that a living process may hold as the newest has a living majority.
 bool World::CanGoOn() const {
   bool any = false;
   for (const auto& process : processes_) {
@@ -587,7 +587,7 @@ bool World::CanGoOn() const {
   return any;
 }
 
-// Somebody decides, and the group is whole and alive; or nobody can, and all say so.
+// True if a leader decides with a whole, living group, or if none can decide and all say so.
 bool World::IsWell() const {
   const size_t leader = Leader();
   if (leader != SIZE_MAX) {

@@ -11,64 +11,64 @@
 
 #include "rendezvous/witness/witness.h"
 
-// The witnesses of one job in one thread: the real state machines, a network that delays, loses,
-// doubles, reorders and cuts, clocks that run at different rates, and processes that stand still
-// and die. One seed is one history, to the last event.
+// Simulates the witnesses of one job in one thread: the real state machines, a network that delays,
+// loses, duplicates and reorders messages and cuts links, clocks that run at different rates, and
+// processes that stand still and die. One seed gives one history, to the last event.
 
 namespace hlaunch {
 
 enum class WitnessFault {
-  kDies,          // Some process.
-  kLeaderDies,    // …
-  kDiesHalfway,   // The leader, while it sends: some have heard, others have not.
-  kStandsStill,   // Some process, which wakes later.
-  kLeaderStands,  // …
-  kPartition,     // In two parts.
-  kBridge,        // … which one node reaches both of.
-  kCutOff,        // One node.
-  kLeaderCutOff,  // …
+  kDies,          // Some process dies.
+  kLeaderDies,    // The leader dies.
+  kDiesHalfway,   // The leader dies while it sends: only some processes get the message.
+  kStandsStill,   // Some process stands still and wakes later.
+  kLeaderStands,  // The leader stands still and wakes later.
+  kPartition,     // The network splits in two.
+  kBridge,        // The network splits in two, but one node reaches both parts.
+  kCutOff,        // One node is cut off.
+  kLeaderCutOff,  // The leader's node is cut off.
   kDeaf,          // Nothing reaches one node.
   kMute,          // Nothing leaves one node.
-  kOneWay,        // From one node to another one.
-  kSlow,          // All messages for a while, so that they overtake each other.
-  kNodeLeaves,    // The job's nodes are others, though all of them live.
+  kOneWay,        // Nothing passes from one node to one other node.
+  kSlow,          // All messages are slow for a while, so that they overtake each other.
+  kNodeLeaves,    // The job gets a different set of nodes, though all of them live.
   kCount,
 };
 inline constexpr size_t kWitnessFaults = static_cast<size_t>(WitnessFault::kCount);
 const char* WitnessFaultName(WitnessFault fault);
 
 struct WitnessSimulation {
-  // What befalls the group.
+  // The kinds of faults that a history has.
   enum class Trouble {
     kAll,
-    kOneFollower,  // One follower at a time, so that the leader never may be lost.
-    kHosts,        // The host of the rendezvous dies, again and again, ten times.
-    kDeaths,       // Nothing but deaths, of which nobody has proof.
+    kOneFollower,  // One follower at a time, so that the leader must never be lost.
+    kHosts,        // The host of the rendezvous dies ten times in a row.
+    kDeaths,       // Only deaths, which no process can prove.
   };
   uint64_t seed = 1;
   int nodes = 5;
   Trouble trouble = Trouble::kAll;
   OnHostLoss on_host_loss = OnHostLoss::kWait;
-  // A process that is started anew stands for the one before, whose memory it does not have. It
-  // must not: this shows why.
+  // A restarted process takes the identity of the one before, though it lacks that process's
+  // memory. That is forbidden; this option shows why.
   bool keeps_identity = false;
-  std::function<void(const std::string& line)> trace;  // Empty: none.
+  std::function<void(const std::string& line)> trace;  // Empty: no trace.
 };
 
 struct WitnessSimulationResult {
-  std::string violation;  // The promise that was broken, and when; empty: none was.
+  std::string violation;  // The broken promise and the time; empty if none was broken.
   uint64_t events = 0;
   uint64_t leaders = 0;
   uint64_t decisions = 0;
   uint64_t processes = 0;
-  bool alive = false;  // In the end enough were left to go on, and they did. Else they said so.
+  bool alive = false;  // Enough were left to go on, and did; otherwise all said that they wait.
   std::array<uint64_t, kWitnessFaults> faults{};
 };
 
-// Runs one history; the same simulation gives the same one.
+// Runs one history. Equal simulations give equal histories.
 WitnessSimulationResult Simulate(const WitnessSimulation& simulation);
 
-// The command that runs it again, line by line.
+// The command that runs the same history again and prints each line of its trace.
 std::string ReplayCommand(const WitnessSimulation& simulation);
 
 }  // namespace hlaunch

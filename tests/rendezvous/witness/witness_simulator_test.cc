@@ -10,9 +10,9 @@
 #include "gtest/gtest.h"
 #include "proto/base/clock.h"
 
-// Many histories of what a group of witnesses promises (witness_promises.h). A history that breaks
-// it is told with the command that replays it. That the simulation sees mistakes is tested with
-// mistakes: plant_mistake.py.
+// Many histories that check what a group of witnesses promises (witness_promises.h). A broken
+// promise is reported with the command that replays the history. plant_mistake.py tests with
+// planted mistakes that the simulation finds mistakes.
 
 namespace hlaunch {
 namespace {
@@ -20,12 +20,12 @@ namespace {
 using Trouble = WitnessSimulation::Trouble;
 
 #ifdef HLAUNCH_SANITIZED
-constexpr uint64_t kShare = 20;  // A sanitizer takes so much longer.
+constexpr uint64_t kShare = 20;  // A sanitizer is that much slower.
 #else
 constexpr uint64_t kShare = 1;
 #endif
 
-// What `histories` of them came to, together.
+// The summed results of `histories` histories.
 WitnessSimulationResult RunHistories(WitnessSimulation simulation, uint64_t histories) {
   WitnessSimulationResult sum;
   uint64_t alive = 0;
@@ -60,7 +60,7 @@ TEST_P(SimulatedWitnesses, KeepTheirPromises) {
   simulation.nodes = GetParam();
   const WitnessSimulationResult sum = RunHistories(simulation, 2500);
   if (HasFailure()) return;
-  for (size_t i = 0; i < kWitnessFaults; ++i) {  // Else it tests nothing.
+  for (size_t i = 0; i < kWitnessFaults; ++i) {  // Otherwise the histories test nothing.
     EXPECT_GT(sum.faults[i], 0U) << WitnessFaultName(static_cast<WitnessFault>(i));
   }
 }
@@ -75,7 +75,7 @@ TEST_P(SimulatedWitnesses, KeepTheirLeaderWhileAMajorityIsWell) {
 
 INSTANTIATE_TEST_SUITE_P(Nodes, SimulatedWitnesses, testing::Values(2, 3, 4, 5, 9));
 
-// One after the other; each time the next witness leads with all that was decided.
+// Hosts die one after the other; each time the next witness leads with all that was decided.
 TEST(SimulatedHosts, TenMayDie) {
   for (const int nodes : {3, 5, 12}) {
     WitnessSimulation simulation;
@@ -86,7 +86,7 @@ TEST(SimulatedHosts, TenMayDie) {
   }
 }
 
-// What --on-host-loss continue is for, and what it costs.
+// Shows what --on-host-loss continue is for and what it costs.
 TEST(SimulatedPairThatContinues, GoesOnWhereAHostDies) {
   WitnessSimulation simulation;
   simulation.nodes = 2;
@@ -107,7 +107,7 @@ TEST(SimulatedPairThatContinues, MayBeTwoJobsWhereOnlyTheWayIsCut) {
   EXPECT_GT(broken, 0);
 }
 
-// Why a process that is started anew is another member.
+// Shows why a restarted process must be another member.
 TEST(SimulatedProcessThatForgot, LosesDecisionsIfItStandsForItsPredecessor) {
   int broken = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What witnesses do, one behaviour at a time. What they promise is simulated.
+// Tests single behaviours of witnesses. The simulator tests what they promise.
 
 namespace hlaunch {
 namespace {
@@ -23,8 +23,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// Some witnesses that hear each other at once unless one is cut off, and one clock. Their
-// incarnations are 1, 2 …; the first one founds the group.
+// Witnesses with one clock that hear each other at once unless one is cut off. Their incarnations
+// are 1, 2 …; the first one founds the group.
 class WitnessGroup : public testing::Test {
  protected:
   void Found(int nodes, OnHostLoss on_host_loss = OnHostLoss::kWait) {
@@ -44,7 +44,7 @@ class WitnessGroup : public testing::Test {
   }
 
   Witness& At(Incarnation which) { return witnesses_[which - 1]; }
-  // All that a witness was told to do since it was asked last.
+  // All that a witness was told to do since the last call.
   WitnessStep& Of(Incarnation which) { return steps_[which - 1]; }
   void CutOff(Incarnation which) { cut_.insert(which); }
   void Heal(Incarnation which) { cut_.erase(which); }
@@ -59,7 +59,7 @@ class WitnessGroup : public testing::Test {
     }
   }
 
-  // Lets so much time pass for all that are not asleep.
+  // Lets `duration` pass for all witnesses that are not asleep.
   void Pass(Duration duration) {
     const Instant end = now_ + duration;
     while (now_ < end) {
@@ -199,8 +199,8 @@ TEST_F(WitnessGroup, OneThatWasRemovedHearsOfIt) {
   EXPECT_FALSE(Of(1).lost);
 }
 
-// The newer group may never have been decided, and all that knew of it may be dead. Then those who
-// live need the entry of the one that was to go.
+// The newer group may never have been decided, and all that knew of it may be dead. Then the living
+// ones need the entry of the member that was to be removed.
 TEST(Witness, AsksForVotesThoughItWasToldThatItIsRemoved) {
   const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
   Witness witness(members[1], {});
@@ -256,7 +256,7 @@ TEST_F(WitnessGroup, FollowerOfTwoGoesOnByProofOfDeath) {
                        "does not hold"));
 }
 
-// By then the other one may have gone on alone, and decided what this one has not heard.
+// By then the other one may have gone on alone and decided something that this one has not heard.
 TEST_F(WitnessGroup, FollowerOfTwoDoesNotGoOnByProofThatComesTooLate) {
   Found(2);
   CutOff(1);

@@ -23,8 +23,8 @@ using std::chrono::seconds;
 using testing::AnyOf;
 using testing::HasSubstr;
 
-// Three witnesses with threads of their own in this process, which hear each other unless one is
-// gone. Who leads may change at any time where the machine is busy; so tests ask who does.
+// Three witnesses with their own threads in this process. They hear each other unless one is gone.
+// On a busy machine the leader may change at any time, so tests ask which one leads.
 class ThreeWitnesses : public testing::Test {
  protected:
   struct Lead {
@@ -54,18 +54,18 @@ class ThreeWitnesses : public testing::Test {
     return {static_cast<Incarnation>(who + 1), absl::StrCat("node", who), ""};
   }
 
-  // As if its host lost its power.
+  // Ends a witness as if its host lost its power.
   void End(int who) {
     std::unique_ptr<WitnessThread> witness;
     MutexLock lock(&mu_);
     witness = std::exchange(witnesses_[who], nullptr);
     if (lead_.who == who) lead_ = {};
-    mu_.Unlock();  // Its thread may wait for it.
+    mu_.Unlock();  // Its thread may wait for the lock.
     witness.reset();
     mu_.Lock();
   }
 
-  // Until all three are witnesses: two would not go on without the third.
+  // Waits until all three are witnesses: two would not go on without the third.
   void AwaitWhole() {
     MutexLock lock(&mu_);
     while (!whole_) changed_.Wait(&mu_);
@@ -77,7 +77,7 @@ class ThreeWitnesses : public testing::Test {
     return lead_;
   }
 
-  // Keeps a record in the place of the one that is there, whoever leads. Who did it.
+  // Replaces the kept record, whichever witness leads. Returns the leader that did it.
   Lead Keep(const std::string& record) {
     for (;;) {
       Lead lead = AwaitLead();
@@ -131,7 +131,7 @@ class ThreeWitnesses : public testing::Test {
   std::atomic<uint64_t> random_ = 0;
   Mutex mu_;
   CondVar changed_;
-  std::map<int, std::unique_ptr<WitnessThread>> witnesses_;  // Changed by the test's thread alone.
+  std::map<int, std::unique_ptr<WitnessThread>> witnesses_;  // Only the test's thread changes it.
   Lead lead_;
   bool whole_ = false;
 };
@@ -159,7 +159,7 @@ TEST_F(ThreeWitnesses, SayWhoDoesNotAnswer) {
     if (who != lead.who) End(who);
   }
   const absl::Status status = KeepAt(lead, "third", lead.version).status();
-  // Where the machine is so busy that another one was elected before, it says that.
+  // On a busy machine another one may have been elected before; then the message says that.
   EXPECT_THAT(std::string(status.message()),
               AnyOf(HasSubstr("2 of 3 witnesses must agree"), HasSubstr("has voted")))
       << status;

@@ -64,9 +64,9 @@ TEST(WitnessConvertTest, WhatIsOutOfItsRangeIsRefused) {
       [](Request* m) { m->set_term(~uint64_t{0}); },
       [](Request* m) { m->set_asked(~uint64_t{0}); },
       [](Request* m) { m->mutable_ballot()->set_term(~uint64_t{0}); },
-      [](Request* m) { m->mutable_ballot()->set_index(6); },  // Not its entry's.
+      [](Request* m) { m->mutable_ballot()->set_index(6); },  // It differs from its entry's.
       [](Request* m) { m->mutable_entry()->clear_members(); },
-      [](Request* m) { *m->mutable_entry()->add_members() = m->from(); },  // Twice.
+      [](Request* m) { *m->mutable_entry()->add_members() = m->from(); },  // A duplicate.
       [](Request* m) {
         for (int i = 0; i < kMaxWitnesses; ++i) {
           v1::Witness one = m->from();
@@ -85,7 +85,7 @@ TEST(WitnessConvertTest, WhatIsOutOfItsRangeIsRefused) {
   }
 }
 
-// Whatever comes is taken whole or refused, and what is taken can be sent on.
+// Any bytes are taken whole or refused, and what is taken can be sent on.
 TEST(WitnessConvertTest, DamagedBytesAreTakenOrRefused) {
   std::mt19937 random(1);
   std::string good;

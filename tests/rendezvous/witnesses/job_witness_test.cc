@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The first host knows the policy of its command line, and the others what they are told.
+// The first host knows the policy from its command line, the others from what they are told.
 TEST(WitnessRuleOf, IsTheSameForTheFirstHostAndForThoseThatItTells) {
   JobPolicy own;
   own.min_nodes = own.max_nodes = 256;

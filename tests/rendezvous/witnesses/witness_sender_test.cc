@@ -14,7 +14,7 @@
 namespace hlaunch {
 namespace {
 
-// A host that is cut off comes back, and what TCP sends again it sends minutes later.
+// A host that is cut off comes back, but TCP may retransmit only minutes later.
 TEST(WitnessSender, GoesOverANewConnectionWhereNobodyAnswers) {
   const ListeningSocket mute = Listen("127.0.0.1", 0).value();
   const WitnessMember host{1, "node0", absl::StrCat("127.0.0.1:", mute.port)};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Nodes as threads that check themselves together: over TCP on loopback, at a real store.
+// Tests with nodes as threads that check themselves together over TCP on loopback, with a real
+// store.
 
 #include "agent/health/joint/joint_check.h"
 
@@ -40,8 +41,8 @@ std::vector<JointReport> CheckNodes(const std::vector<int>& nodes, int size, boo
   return reports;
 }
 
-// The reports of `size` healthy nodes. Where something else keeps the machine busy, one of them may
-// look slow; that is why it is asked for again, and a node that always looked slow would stay so.
+// The reports of `size` healthy nodes. On a busy machine a node may look slow once, so the check is
+// repeated; a node that always looks slow would stay in the reports.
 std::vector<JointReport> CheckHealthyNodes(int size, const std::shared_ptr<Store>& store) {
   std::vector<int> nodes;
   for (int node = 0; node < size; ++node) nodes.push_back(node);
@@ -63,7 +64,7 @@ TEST(CheckTogether, OfHealthyNodesSumsUpAndSaysNothing) {
       EXPECT_THAT(report.peers, IsEmpty());
       EXPECT_EQ(report.note, "");
       EXPECT_THAT(report.hosts, SizeIs(static_cast<size_t>(size)));
-      EXPECT_THAT(report.pairs, IsEmpty());  // Nothing was wrong.
+      EXPECT_THAT(report.pairs, IsEmpty());  // No pair was suspect.
     }
     EXPECT_EQ(*store->NumKeys(), 0);
   }

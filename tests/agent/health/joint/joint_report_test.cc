@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-// ---- Numbers whose sum is known.
+// ---- Numbers with a known sum.
 
 std::vector<int64_t> SumOf(const std::vector<Rank>& ranks, uint64_t seed, size_t length) {
   std::vector<int64_t> sum(length), terms(length);
@@ -65,7 +65,7 @@ TEST(KnownSum, ShowsTwoNumbersThatChangedPlaces) {
   EXPECT_NE(DigestOf(sum), DigestOfSum(ranks, 7, sum.size()));
 }
 
-// ---- What nodes found together.
+// ---- Common findings of nodes.
 
 // Four nodes that measured all their pairs.
 JointFacts FourNodes(const std::vector<PairResult>& pairs) {
@@ -211,7 +211,7 @@ TEST(JointReport, GoesThroughAResultAndBack) {
   EXPECT_EQ(read->hosts, report.hosts);
   EXPECT_TRUE(read->pairs[0].wrong);
   EXPECT_EQ(read->pairs[0].gbit_s, 2.5);
-  EXPECT_EQ(BestSpeed(read->pairs, 1), std::nullopt);  // It failed.
+  EXPECT_EQ(BestSpeed(read->pairs, 1), std::nullopt);  // That measurement failed.
 }
 
 TEST(DescribeFigures, NamesWhoHasTheLowestAndTheHighest) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Nodes as threads that watch each other: over TCP on loopback, at a real store.
+// Tests with nodes as threads that watch each other over TCP on loopback, with a real store.
 
 #include "agent/health/joint/joint_watch.h"
 
@@ -39,7 +39,7 @@ class Nodes {
 
   JointWatch& operator[](size_t node) { return *watches_[node]; }
 
-  // One turn of the nodes in `who`, at the same time.
+  // Runs one turn of the nodes in `who`, all at the same time.
   std::vector<absl::StatusOr<JointTurn>> Take(const std::vector<size_t>& who, Duration patience,
                                               const std::vector<NodeTurn>& turns = {}) {
     std::vector<absl::StatusOr<JointTurn>> taken(who.size());
@@ -114,7 +114,7 @@ TEST(JointWatch, NamesWhoIsMissedAndGoesOnOnceItIsBack) {
   for (const auto& taken : nodes.Take({0, 1}, milliseconds(500))) {
     EXPECT_THAT(taken.status().message(), HasSubstr("rank 2"));
   }
-  // It fails in the turn that it missed, and then is where the others are.
+  // It fails in the turn that it missed, then it has caught up with the others.
   EXPECT_FALSE(nodes.Take({2}, kLong)[0].ok());
   auto taken = nodes.Take({0, 1, 2}, kLong);
   ASSERT_TRUE(taken[0].ok()) << taken[0].status();
@@ -158,7 +158,8 @@ TEST(ComparePace, NamesWhoTakesTwiceTheMeanOfTheOthers) {
   EXPECT_EQ(slow.state, CheckState::kWarn);
   EXPECT_EQ(slow.reason, "processor 9 ms, 3 times the 3 ms of the others");
   EXPECT_NE(slow.advice, "");
-  // It has told so, and left itself out: it measures itself by the others all the same.
+  // The node has reported it and has left its own figure out of the sums. It still compares itself
+  // with the others.
   turn.sums[Figure::kProcessor] = 6;
   turn.known[static_cast<size_t>(Figure::kProcessor)] = 2;
   EXPECT_EQ(ComparePace(turn, std::nan(""), 9).state, CheckState::kWarn);

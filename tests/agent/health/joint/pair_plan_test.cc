@@ -96,7 +96,7 @@ TEST(TestPairs, FindsOneBadNodeOrOneBadLinkOfAnyNumberOfNodes) {
       EXPECT_THAT(node.open, IsEmpty()) << nodes;
     }
     Network with_link(nodes, random());
-    const NodePair link = NextPairs(nodes, {}).back();  // One that is measured.
+    const NodePair link = NextPairs(nodes, {}).back();  // A link that is measured.
     with_link.bad_links.insert(link);
     const PairVerdict verdict = with_link.Test().verdict;
     EXPECT_THAT(verdict.bad_links, ElementsAre(link)) << nodes;
@@ -156,7 +156,7 @@ TEST(TestPairs, CountsWhatItCosts) {
     EXPECT_EQ(report.bytes, pairs * 2 * (1600 + 5 * (int64_t{16} << 20)));
     Network bad(nodes);
     bad.slow.insert(nodes / 2);
-    // What is open concerns a node and its partner, however many there are.
+    // The open questions concern a node and its partner, however many nodes there are.
     EXPECT_LE(bad.Test().results.size(), static_cast<size_t>(pairs + 4));
   }
 }

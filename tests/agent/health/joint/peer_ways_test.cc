@@ -31,17 +31,17 @@ std::unique_ptr<PeerWays> Ways(int node, int size) {
 TEST(PeerWays, ReachesAllThatListenWhateverTheyDo) {
   MemoryStore store;
   auto first = Ways(0, 3), second = Ways(1, 3), third = Ways(2, 3);
-  EXPECT_THAT(first->Look(seconds(60)), IsEmpty());  // It knows of nobody.
+  EXPECT_THAT(first->Look(seconds(60)), IsEmpty());  // It knows no other node.
   for (PeerWays* ways : {first.get(), second.get(), third.get()}) {
     ASSERT_TRUE(ways->Announce(store).ok());
   }
   ASSERT_TRUE(first->Learn(store, MonotonicClock().Now() + seconds(60)).ok());
   for (int look = 0; look < 3; ++look) EXPECT_THAT(first->Look(seconds(60)), IsEmpty());
-  third.reset();  // Its host refuses the connection, so it is reached.
+  third.reset();  // Its host refuses the connection, which counts as reached.
   EXPECT_THAT(first->Look(seconds(60)), IsEmpty());
 }
 
-// A kernel that answers nobody: the queue of this listener is full.
+// The kernel does not answer, because the queue of this listener is full.
 TEST(PeerWays, NamesWhoDoesNotAnswer) {
   const auto full = Listen("127.0.0.1", 0);
   ASSERT_TRUE(full.ok());

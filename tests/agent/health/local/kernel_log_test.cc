@@ -25,7 +25,7 @@ TEST(FindKernelFaults, ReadsBothShapesOfALine) {
 TEST(FindKernelFaults, KnowsFaultsFromTheDoingsOfPrograms) {
   struct Line {
     const char* text;
-    const char* what;  // Empty: no fault.
+    const char* what;  // Empty if it is no fault.
     Weight weight;
   };
   const Line kLines[] = {

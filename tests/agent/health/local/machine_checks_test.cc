@@ -67,7 +67,7 @@ TEST(CheckDevices, SeesACardThatFellOffItsBus) {
   const CheckResult result = CheckDevices(Files(machine), {});
   EXPECT_EQ(result.state, CheckState::kFail);
   EXPECT_THAT(result.reason, HasSubstr("0000:52:00.0"));
-  // One that sleeps is not woken for the question.
+  // A sleeping device is not woken for the check.
   machine.Put(absl::StrCat(kPci, "0000:52:00.0/power/runtime_status"), "suspended");
   EXPECT_EQ(CheckDevices(Files(machine), {}).state, CheckState::kOk);
 }
@@ -104,7 +104,7 @@ TEST(CheckPcieLinks, TakesASlotThatIsNarrowerThanItsCardAsItIs) {
   EXPECT_EQ(CheckPcieLinks(Files(machine)).state, CheckState::kOk);
   SetLink(machine, "0000:01:00.0", 4, 16);
   EXPECT_EQ(CheckPcieLinks(Files(machine)).state, CheckState::kWarn);
-  // The slot has no more: sysfs has the card below its port.
+  // The slot has no more lanes: sysfs has the card below its port.
   machine.Put("/sys/devices/pci0000:00/0000:00:01.0/max_link_width", "4");
   machine.Put(absl::StrCat(kPci, "0000:00:01.0/max_link_width"), "4");
   const std::string real = "/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0";
@@ -242,14 +242,14 @@ TEST(CheckFabric, CountsActivePortsAndWarnsOfALinkThatIsNotReady) {
 
 TEST(CheckLinkLosses, CountsThoseOfCardsAndPorts) {
   Machine machine;
-  machine.Put("/sys/class/net/lo/carrier_down_count", "7");  // No card.
+  machine.Put("/sys/class/net/lo/carrier_down_count", "7");  // lo is no network card.
   EXPECT_EQ(CheckLinkLosses(Files(machine)).state, CheckState::kUnknown);
   machine.Put("/sys/class/net/eth0/device/vendor", "0x15b3");
   machine.Put("/sys/class/net/eth0/carrier_down_count", "1");
   machine.Put("/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed", "0");
   machine.Put("/sys/class/infiniband/mlx5_1/ports/2/counters/link_downed", "3");
   const CheckResult result = CheckLinkLosses(Files(machine));
-  EXPECT_EQ(result.state, CheckState::kOk);  // Since boot: nobody knows when.
+  EXPECT_EQ(result.state, CheckState::kOk);  // The count is since boot, so the time is unknown.
   EXPECT_THAT(result.value, Optional(4.0));
   EXPECT_EQ(result.reason, "since boot: eth0: 1, mlx5_1/2: 3");
 }
