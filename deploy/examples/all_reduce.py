@@ -5,7 +5,7 @@
 
     hlaunch --nproc-per-node 4 deploy/examples/all_reduce.py
 
-Needs the Python package: PYTHONPATH=build/python, or where `cmake --install` has put it.
+Needs the Python package: PYTHONPATH=build/python, or the folder of `cmake --install`.
 """
 
 import array
@@ -19,7 +19,7 @@ def main():
 
     mine = array.array("d", [rank + 1, 10 * (rank + 1)])
     work = hlaunch.all_reduce(mine, async_op=True)
-    # What needs the sum waits; what does not goes on meanwhile.
+    # Work that needs the sum waits here; other work can go on meanwhile.
     work.wait()
     total = size * (size + 1) / 2
     assert list(mine) == [total, 10 * total], list(mine)

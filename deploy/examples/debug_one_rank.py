@@ -6,8 +6,8 @@
     DEBUG_RANK=1 hlaunch --nproc-per-node 2 deploy/examples/debug_one_rank.py
     nc 127.0.0.1 5678      # in a second terminal on that rank's host
 
-DEBUG_RANK says which rank stops; without it none does. DEBUGGER=debugpy waits for VS Code
-instead (`pip install debugpy`). The other ranks go on, until they wait for this one.
+DEBUG_RANK is the rank that stops; without it none does. DEBUGGER=debugpy waits for VS Code
+instead (`pip install debugpy`). The other ranks go on until they wait for this one.
 """
 
 import os
@@ -17,7 +17,7 @@ import sys
 
 
 def stop_here(port=5678):
-    """Stops this process in the debugger if it is rank DEBUG_RANK, and returns at once if not."""
+    """Stops this process in the debugger if it is rank DEBUG_RANK; otherwise returns at once."""
     if os.environ.get("RANK") != os.environ.get("DEBUG_RANK"):
         return
     where = f"rank {os.environ['RANK']} (pid {os.getpid()})"
@@ -28,7 +28,7 @@ def stop_here(port=5678):
         debugpy.wait_for_client()
         debugpy.breakpoint()
         return
-    # Loopback only: whoever reaches this port can run anything as this user.
+    # Loopback only: a user who reaches this port can run anything as this user.
     with socket.create_server(("127.0.0.1", port)) as server:
         print(f"{where} waits for a debugger: nc 127.0.0.1 {server.getsockname()[1]}", flush=True)
         connection, _ = server.accept()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Data-parallel training on CPUs: a small network learns a function from data it makes up.
+"""Data-parallel training on CPUs: a small network learns a function from random data.
 
     hlaunch --nproc-per-node 4 deploy/examples/train_ddp.py --steps 50
 
-Plain PyTorch (1.13 or newer): nothing in it knows of hlaunch, and torchrun runs it as well.
+Plain PyTorch (1.13 or newer): nothing in it depends on hlaunch, and torchrun runs it as well.
 """
 
 import argparse
@@ -18,14 +18,14 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def make_batch(generator, size=64):
-    """Points and the value of the function to learn."""
+    """Random points, and the values of the function to learn."""
     x = torch.rand(size, 8, generator=generator) * 2 - 1
     return x, torch.sin(3 * x).sum(dim=1, keepdim=True)
 
 
 def train(model, rank, args):
     """Returns the first and the last step's loss, the mean over all ranks."""
-    generator = torch.Generator().manual_seed(1000 + rank)  # Each rank sees data of its own.
+    generator = torch.Generator().manual_seed(1000 + rank)  # Each rank has its own data.
     optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
     first = last = None
     for step in range(args.steps):
@@ -64,7 +64,7 @@ def main():
     dist.init_process_group("gloo")  # From RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
     rank = dist.get_rank()
 
-    torch.manual_seed(rank)  # Ranks begin apart; DDP hands rank 0's parameters to all.
+    torch.manual_seed(rank)  # Ranks start differently; DDP sends rank 0's parameters to all.
     model = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 1))
     first, last = train(DistributedDataParallel(model), rank, args)
 

@@ -6,8 +6,8 @@
     hlaunch --nnodes 1:2 --max-restarts 3 --nproc-per-node 2 --rdzv-endpoint node0 \\
         deploy/examples/train_elastic.py --checkpoint /shared/model.pt
 
-Plain PyTorch (1.13 or newer). The checkpoint must lie where every node finds it, as any node may
-become the one of rank 0. It is replaced as a whole, so it is never half of one.
+Plain PyTorch (1.13 or newer). All nodes must see the checkpoint at the same path, as any node may
+become that of rank 0. The file is replaced atomically, so it is always complete.
 """
 
 import argparse
@@ -25,7 +25,7 @@ except ImportError:
     def at_boundary():
         return False
 
-GLOBAL_BATCH = 384  # Divided among the workers, however many there are.
+GLOBAL_BATCH = 384  # Divided among all workers.
 
 
 def make_batch(step, rank, world):
@@ -36,7 +36,7 @@ def make_batch(step, rank, world):
 
 
 def save(path, step, model, optimizer):
-    """Puts a whole new checkpoint in the place of the old one."""
+    """Replaces the checkpoint by a complete new one."""
     torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()},
                path + ".new")
     with open(path + ".new", "rb+") as file:
@@ -45,7 +45,7 @@ def save(path, step, model, optimizer):
 
 
 def load(path, model, optimizer):
-    """Rank 0 reads the checkpoint, if there is one, and all get it; returns the next step."""
+    """Rank 0 reads the checkpoint, if there is one, and sends it to all; returns the next step."""
     saved = [None]
     if dist.get_rank() == 0 and os.path.exists(path):
         saved = [torch.load(path)]
@@ -58,7 +58,7 @@ def load(path, model, optimizer):
 
 
 def train(parallel, optimizer, first, args):
-    """Steps from `first` on; rank 0 saves and tells. Returns its last loss."""
+    """Runs the steps from `first` on; rank 0 saves and prints. Returns the last loss."""
     rank, world = dist.get_rank(), dist.get_world_size()
     loss = torch.zeros(())
     for step in range(first, args.steps):

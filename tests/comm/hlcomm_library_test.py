@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""libhlcomm as a file: hlcomm_library_test.py LIBRARY HEADER. What it shows and what it needs."""
+"""Checks what libhlcomm exports and needs: hlcomm_library_test.py LIBRARY HEADER."""
 
 import re
 import subprocess

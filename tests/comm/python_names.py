@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Cases of python_worker.py: what bears torch.distributed's names beside the verbs."""
+"""Cases of python_worker.py: the names of torch.distributed besides the verbs."""
 
 import os
 
@@ -23,7 +23,7 @@ def refused(words, function, *args, **how):
 
 def groups_know_their_ranks():
     ranks = list(range(SIZE))[::-1]
-    for sort, wanted in ((True, sorted(ranks)), (False, ranks)):  # torch sorts unless told not to.
+    for sort, wanted in ((True, sorted(ranks)), (False, ranks)):  # torch sorts by default.
         group = hlaunch.new_group(ranks, sort_ranks=sort, group_desc="all")
         assert hlaunch.get_process_group_ranks(group) == wanted
         assert hlaunch.get_rank(group) == wanted.index(RANK) == hlaunch.get_group_rank(group, RANK)
@@ -92,7 +92,7 @@ def messages_to_oneself_arrive():
     first, second = numpy.zeros(2), numpy.zeros(20000)
     waits = hlaunch.irecv(first, RANK, tag=1)
     assert not waits.is_completed()
-    hlaunch.send(numpy.full(20000, 7.0), RANK, tag=2)  # Waits for nobody.
+    hlaunch.send(numpy.full(20000, 7.0), RANK, tag=2)  # It waits for no rank.
     hlaunch.send(numpy.full(2, 5.0), RANK, tag=1)
     assert hlaunch.recv(second, RANK, tag=2) == RANK and waits.source_rank() == RANK
     assert first.tolist() == [5.0] * 2 and set(second) == {7.0}
@@ -117,11 +117,12 @@ def complex_numbers_are_added():
 
 
 def a_rank_that_raises_says_what():
-    """Its goodbye comes from atexit, or, of a group, from a finally."""
+    """The goodbye comes from atexit, or from a `finally` for a group."""
     group = hlaunch.new_group()
     for each in (group, None):  # Now they are connected.
         hlaunch.all_reduce(numpy.zeros(2), group=each)
-    # A rank that hears of the failure in a later call of another one fails in whichever call it is in.
+    # A rank that hears of the failure during another rank's later call fails in its own current
+    # call.
     if RANK != 1:
         hlaunch.send(numpy.zeros(1), 1)
     else:
@@ -138,7 +139,7 @@ def a_rank_that_raises_says_what():
 
 
 def a_group_is_made_over_torchs_store():
-    """Without torch anything with a host and a port does; the store is this test's own."""
+    """Without torch any object with a host and a port will do; this test has a store of its own."""
     refused("no host and port", hlaunch.groups.url_of, object())
 
     class Below:

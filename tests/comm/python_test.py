@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The Python package against NumPy, by 1 to 4 ranks."""
+"""The Python package against NumPy, with 1 to 4 ranks."""
 
 import ctypes
 import pathlib
@@ -39,7 +39,7 @@ class Package(rank_processes.RanksTest):
 
 
 class Loading(unittest.TestCase):
-    """A library that is not there, or not ours."""
+    """Loads a library that does not exist, or is not ours."""
 
     def load(self, library):
         done = subprocess.run([sys.executable, "-c", "from hlaunch import library; library.load()"],
@@ -76,7 +76,7 @@ class Loading(unittest.TestCase):
 
 
 class Heartbeats(unittest.TestCase):
-    """What a worker sends, without the library."""
+    """The messages that a worker sends, without the library."""
 
     def said(self, code, **variables):
         done = subprocess.run([sys.executable, "-c", f"import hlaunch\n{code}"], check=True,
@@ -92,7 +92,7 @@ class Heartbeats(unittest.TestCase):
 
     def test_step_and_time_also_after_a_fork_and_never_a_wait(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as agent:
-            agent.bind("")  # The kernel finds a name.
+            agent.bind("")  # The kernel chooses a name.
             name = "@" + agent.getsockname()[1:].decode()
             said = self.said("import os\n"
                              "print(hlaunch.heartbeat(), hlaunch.heartbeat(7, timeout=1.5))\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""One rank of python_test.py: python_worker.py CASE…; each is a function here or in python_names.py."""
+"""One rank of python_test.py: python_worker.py CASE…; each case is a function here or in
+python_names.py."""
 
 import array
 import os
@@ -27,7 +28,7 @@ SHAPE = (3, 5)
 
 
 def of_rank(rank, dtype, shape=SHAPE):
-    """Small whole numbers, which every type and order of summation gets right."""
+    """Small whole numbers, for which every type and order of summation gives the exact result."""
     count = int(numpy.prod(shape))
     return ((numpy.arange(count) * (rank + 2) + rank) % 3 + 1).astype(dtype).reshape(shape)
 
@@ -81,7 +82,7 @@ def all_kinds_of_memory():
     data = bytearray(of_rank(RANK, "uint8", (6,)).tobytes())
     hlaunch.all_reduce(memoryview(data))
     expect(numpy.frombuffer(data, "uint8"), wanted)
-    # With gaps: copied back.
+    # With gaps: the result is copied back.
     whole = numpy.zeros((6, 2), "float32")
     whole[:, 1] = of_rank(RANK, "float32", (6,))
     hlaunch.all_reduce(whole[:, 1])
@@ -89,11 +90,11 @@ def all_kinds_of_memory():
     work = hlaunch.all_reduce(whole.T[1], async_op=True)
     assert work.wait() and work.is_completed() and work.is_success()
     expect(whole[:, 1], wanted * SIZE)
-    # What is only read may be read-only.
+    # Data that is only read may be read-only.
     data = b"words" if RANK == 0 else bytearray(5)
     hlaunch.broadcast(data, 0)
     assert bytes(data) == b"words"
-    # Types without arithmetic are moved, nothing is as well.
+    # Types without arithmetic can be moved; empty data is allowed as well.
     data = numpy.full(3, RANK, "complex64")
     hlaunch.broadcast(data, SIZE - 1)
     expect(data, numpy.full(3, SIZE - 1, "complex64"))
@@ -209,7 +210,7 @@ def groups_have_numbers_of_their_own():
     assert outside == (RANK not in ranks)
     assert hlaunch.get_rank(group) == (-1 if outside else ranks.index(RANK))
     data = numpy.full(2, RANK, "int32")
-    hlaunch.broadcast(data, ranks[-1], group)  # A rank of the default group.
+    hlaunch.broadcast(data, ranks[-1], group)  # The root is a rank of the default group.
     expect(data, [RANK if outside else ranks[-1]] * 2)
     hlaunch.all_reduce(data, group=group)
     if not outside:
@@ -239,7 +240,7 @@ def wrong_things_are_refused():
     if torch:
         refused(TypeError, "is on meta", hlaunch.all_reduce, torch.zeros(2, device="meta"))
         refused(TypeError, "sparse", hlaunch.all_reduce, torch.eye(2).to_sparse())
-    hlaunch.barrier()  # The group is as good as before.
+    hlaunch.barrier()  # The group is still usable.
 
 
 def a_group_can_be_left_and_made_again():
@@ -252,7 +253,7 @@ def a_group_can_be_left_and_made_again():
 
 
 def a_rank_that_goes_is_named():
-    def twice():  # Who is late misses it in the first already.
+    def twice():  # A late rank fails in the first call already.
         hlaunch.barrier()
         if RANK == 1:
             os._exit(3)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Ranks as processes of a Python program, for tests of what Python sees of comm.
+"""Ranks as processes of a Python program, for tests of comm's Python interface.
 
 A test is a program whose first argument is the folder with the package, build/python.
 """
@@ -18,7 +18,7 @@ PACKAGE = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ROOT / "build/p
 
 
 def environment(**more):
-    """For a process that uses the package."""
+    """The environment of a process that uses the package."""
     env = {name: value for name, value in os.environ.items()
            if name not in ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")}
     env.update(PYTHONPATH=f"{PACKAGE}", PYTHONDONTWRITEBYTECODE="1", OMP_NUM_THREADS="1",
@@ -28,8 +28,8 @@ def environment(**more):
 
 
 def run(size, script, *args, timeout=500, env=None):
-    """Runs `script` as each rank, with RANK and WORLD_SIZE and MEET, a file that is not there yet.
-    Returns [(exit code, output)] by rank; whoever is late is killed, with a code of -9."""
+    """Runs `script` as each rank, with RANK, WORLD_SIZE and MEET, a file that does not exist yet.
+    Returns [(exit code, output)] by rank. After `timeout` it kills the ranks, with a code of -9."""
     with tempfile.TemporaryDirectory(prefix="hlaunch-ranks-") as folder:
         outs = [pathlib.Path(folder, f"out-{rank}") for rank in range(size)]
         ranks = [subprocess.Popen(
@@ -51,7 +51,7 @@ def run(size, script, *args, timeout=500, env=None):
 
 class RanksTest(unittest.TestCase):
     def assert_ranks(self, size, script, *args, codes=0, **how):
-        """All ranks exit with `codes` (a list: by rank); returns what they printed."""
+        """All ranks exit with `codes` (a list: by rank); returns their outputs."""
         results = run(size, script, *args, **how)
         told = "\n".join(f"-- rank {rank} exited {code}:\n{out}"
                          for rank, (code, out) in enumerate(results))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""torch.distributed with backend="hlaunch", beside gloo; by itself, under hlaunch, under torchrun.
+"""torch.distributed with backend="hlaunch" against gloo: alone, under hlaunch, under torchrun.
 
-The worker imports nothing of hlaunch's: torch finds the backend by its entry point, outside hlaunch
-where HLAUNCH_TORCH_BACKEND asks for it.
+The worker imports nothing of hlaunch: torch finds the backend by its entry point. Outside hlaunch
+that takes HLAUNCH_TORCH_BACKEND.
 """
 
 import pathlib
@@ -30,7 +30,7 @@ TRAINING = ["ddp_trains_as_with_gloo", "fsdp_trains_as_ddp"]
 
 
 class Backend(rank_processes.RanksTest):
-    """Without a launcher: torch's FileStore, beside which a store is opened."""
+    """Without a launcher: ranks meet by torch's FileStore, and hlaunch opens a store of its own."""
 
     def test_verbs_and_training(self):
         for size in (2, 3):
@@ -61,7 +61,7 @@ class Backend(rank_processes.RanksTest):
 
 
 class Mixed(rank_processes.RanksTest):
-    """Beside gloo for GPUs, in one group: torch then has a Backend of ours in a group of its own."""
+    """Together with gloo for GPUs: torch then puts a Backend of ours into its own group."""
 
     def test_verbs_and_training_and_callbacks(self):
         done = subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__)"],
@@ -69,7 +69,7 @@ class Mixed(rank_processes.RanksTest):
                               stdout=subprocess.PIPE, timeout=600)
         if tuple(int(part) for part in done.stdout.split(".")[:2]) < (2, 14):
             self.skipTest(f"torch {done.stdout.strip()} takes no Backend written in Python")
-        # Of a Work torch keeps no state and no source; tensors on meta it takes itself.
+        # torch keeps neither state nor source of a Work; it handles tensors on meta itself.
         known = [case for case in (*VERBS, *TRAINING, *CALLBACKS)
                  if case not in ("works_have_futures", "messages_go_by_rank_and_tag",
                                  "odd_tensors")]
@@ -77,7 +77,7 @@ class Mixed(rank_processes.RanksTest):
 
 
 class Launched(unittest.TestCase):
-    """The store of an agent."""
+    """With the store of an agent."""
 
     def run_under(self, *launcher):
         done = subprocess.run(

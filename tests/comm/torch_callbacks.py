@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Cases of torch_worker.py: futures, their callbacks, and DDP's hooks, beside gloo."""
+"""Cases of torch_worker.py: futures, their callbacks, and DDP's hooks, compared with gloo."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 def sum_of(number):
-    """The sum of `number` over all ranks, by a call of its own."""
+    """The sum of `number` over all ranks, computed by a separate call."""
     return dist.all_reduce(torch.tensor(number), async_op=True).get_future().wait()[0].item()
 
 
@@ -30,7 +30,7 @@ def a_callback_may_wait_for_other_calls():
         return sum_of(done.value()[0].item()) + sum_of(1)
     data = [torch.tensor(RANK + index) for index in range(8)]
     for each in data:
-        # One at a time, as the order in which callbacks begin is no order of calls.
+        # One at a time, since callbacks do not start in the order of the calls.
         future = dist.all_reduce(each, async_op=True).get_future().then(twice)
         assert future.wait() == SIZE * each.item() + SIZE, (future.wait(), each)
 
@@ -42,7 +42,7 @@ def a_callback_that_waits_holds_up_no_other():
         began.set()
         assert go.wait(300)
         return done.value()[0].item()
-    # Not over yet, so that the callback runs where the future is set.
+    # It is not done yet, so the callback runs where the future is set.
     first = dist.irecv(torch.zeros(1), (RANK - 1) % SIZE).get_future().then(wait)
     dist.barrier()
     dist.send(torch.tensor([float(SIZE)]), (RANK + 1) % SIZE)
@@ -54,7 +54,7 @@ def a_callback_that_waits_holds_up_no_other():
 
 
 def a_future_waits_for_no_other_call():
-    """The receives are asked for first, and what they wait for is sent when all else is over."""
+    """The receives come first; the messages that they wait for are sent after everything else."""
     other = (RANK + 1) % SIZE
     late = [torch.zeros(1) for _ in range(3)]
     receives = [dist.irecv(each, (RANK - 1) % SIZE, tag=tag).get_future()
@@ -88,7 +88,7 @@ def a_group_may_be_left_while_a_future_waits():
     group = dist.new_group()
     future = dist.irecv(torch.zeros(1), (RANK + 1) % SIZE, group=group).get_future()
     dist.barrier(group)  # All are connected,
-    dist.barrier()  # and none waits for one that leaves.
+    dist.barrier()  # and no rank waits for one that leaves.
     dist.destroy_process_group(group)
     try:
         future.wait()
@@ -99,7 +99,7 @@ def a_group_may_be_left_while_a_future_waits():
 
 
 def messages_may_end_while_their_group_is_left():
-    """Each looks so often whether it is over that it often finds that in the end of its patience."""
+    """Messages are checked so often that their end often falls on the end of a check."""
     completion = sys.modules["hlaunch.completion"]
     patience, completion.MESSAGE_SECONDS = completion.MESSAGE_SECONDS, 0.005
     for _ in range(5):
@@ -120,8 +120,8 @@ def messages_may_end_while_their_group_is_left():
 
 
 def hooked(model, group, hook, state=None):
-    # Where callbacks make calls of their own, only one bucket has an order that all ranks know; gloo
-    # fails with several, too.
+    # Where callbacks make calls of their own, all ranks know the order only with a single bucket;
+    # gloo fails with several, too.
     many = hook in (default_hooks.allreduce_hook, default_hooks.fp16_compress_hook, bf16)
     model = nn.parallel.DistributedDataParallel(model, process_group=group,
                                                 bucket_cap_mb=0.01 if many else 25)
@@ -136,14 +136,14 @@ def trained(group, hook, state):
 
 
 def expect_same(ours, theirs):
-    """Two ranks have no order in which to add, so that their sums are equal to the bit."""
+    """With two ranks the order of addition does not matter, so their sums are equal to the bit."""
     exact = {"rtol": 0, "atol": 0} if SIZE == 2 else {"rtol": 1e-4, "atol": 1e-5}
     for mine, gloos in zip(ours, theirs):
         torch.testing.assert_close(mine, gloos, **exact)
 
 
 def power_sgd_trains_as_with_gloo():
-    """batched_powerSGD_hook is left out: it asserts in torch 2.13, with gloo, too."""
+    """Leaves out batched_powerSGD_hook, which fails an assertion in torch 2.13, with gloo too."""
     results = []
     for backend in BACKENDS:
         group = dist.new_group(backend=backend)
@@ -156,7 +156,7 @@ def power_sgd_trains_as_with_gloo():
 
 
 def bf16(state, bucket):
-    """By another name: DDP lets bf16_compress_hook itself only have NCCL."""
+    """The hook under another name: DDP allows bf16_compress_hook itself only with NCCL."""
     return default_hooks.bf16_compress_hook(state, bucket)
 
 
@@ -170,7 +170,7 @@ def hooks_train_as_with_gloo():
             state = powerSGD_hook.PowerSGDState(group, start_powerSGD_iter=2) \
                 if hook is wrapped else group
             results.append(trained(group, hook, state))
-        # Of 16 bits ours rounds a sum of three once, gloo twice.
+        # With 16 bits ours rounds a sum of three once, gloo twice.
         if SIZE == 2 or hook is default_hooks.allreduce_hook:
             expect_same(*results)
         else:
@@ -178,8 +178,8 @@ def hooks_train_as_with_gloo():
 
 
 class Stacked:
-    """A Work of all_gather whose future has a tensor with a row for each rank, as NCCL's and ours:
-    the quantizing hooks cannot do with gloo's list."""
+    """A Work of all_gather whose future has a tensor with a row for each rank, as with NCCL and
+    hlaunch: the quantizing hooks cannot use gloo's list."""
 
     gather = staticmethod(dist.all_gather)
 
@@ -194,7 +194,7 @@ class Stacked:
 
 
 def quantizing_hooks_train_as_with_gloo():
-    # They move their observers to the GPU even for tensors of the CPU.
+    # The hooks move their observers to the GPU even for tensors on the CPU.
     with mock.patch.object(nn.Module, "cuda", lambda self, *_: self), \
             mock.patch.object(torch.Tensor, "cuda", lambda self, *_: self), \
             mock.patch.object(dist, "all_gather", Stacked):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The manual's table of torch.distributed's names holds what the package has.
+"""The manual's table of torch.distributed's names matches the package.
 
-torch_names_test.py PACKAGE; with --write after it the page is written, by torch 2.14.
+torch_names_test.py PACKAGE; with --write after it, it writes the page, which needs torch 2.14.
 """
 
 import inspect
@@ -26,7 +26,7 @@ OPTIONS = "a backend's own methods take it; the verbs take arguments"
 ONE_BACKEND = "there is one backend, hlaunch"
 OTHERS = "another backend's"
 GROUPS = "make a group with `new_group`"
-# Why a name is not there.
+# Why a name is missing.
 NAMES = {
     **dict.fromkeys(("AllToAllOptions", "AllreduceCoalescedOptions", "AllreduceOptions",
                      "BarrierOptions", "BroadcastOptions", "GatherOptions", "ReduceOptions",
@@ -47,7 +47,7 @@ NAMES = {
     "reduce_op": "torch's old name of `ReduceOp`",
     "set_timeout": "`init_process_group`, `new_group` and `barrier` take a time-out",
 }
-# Why an argument is not there, or does nothing.
+# Why an argument is missing, or does nothing.
 ARGUMENTS = {
     "enable_reconfigure": "groups do not change",
     "_ranks": "torch's own",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The tests that PyTorch publishes for its collectives and for DDP, with backend="hlaunch" by four
-ranks: all that runs on CPUs, but for EXCLUDED. Needs the package expecttest beside torch."""
+"""PyTorch's own tests of its collectives and of DDP, with backend="hlaunch" and four ranks: all
+that run on CPUs, except EXCLUDED. Needs the package expecttest beside torch."""
 
 import importlib.util
 import json
@@ -35,7 +35,8 @@ print(*[name for name in dir(distributed_test.DistributedTest._DistTestBase)
 class TorchsOwnTests(rank_processes.RanksTest):
     def test_pass(self):
         env = {"BACKEND": "hlaunch", "INIT_METHOD": "env://", "TORCH_CPP_LOG_LEVEL": "FATAL",
-               # torch's store asks DNS for the name of each address that connects, and waits.
+               # torch's store asks DNS for the name of each address that connects, and waits for
+               # the answer.
                "RES_OPTIONS": "timeout:1 attempts:1"}
         names = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", LIST], check=True, text=True, timeout=800,

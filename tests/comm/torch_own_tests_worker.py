@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""One rank of torch_own_tests_test.py: torch_own_tests_worker.py TEST…, of torch's own
-DistributedTest, each in a group of its own. Prints a line for each: RESULT TEST and how it went as
+"""One rank of torch_own_tests_test.py: torch_own_tests_worker.py TEST…, which are tests of torch's
+own DistributedTest. Each gets a new group. Prints a line for each: RESULT TEST and the outcome as
 JSON."""
 
 import datetime
@@ -13,7 +13,7 @@ import time
 import traceback
 import unittest
 
-os.environ.setdefault("BACKEND", "hlaunch")  # Which torch's tests read when they are loaded.
+os.environ.setdefault("BACKEND", "hlaunch")  # torch's tests read this when they are loaded.
 os.environ.setdefault("INIT_METHOD", "env://")
 
 import torch.distributed as dist
@@ -31,13 +31,13 @@ class Own(distributed_test.TestDistBackend, distributed_test.DistributedTest._Di
 def run(name):
     test = Own(name)
     test.rank, test.file_name = RANK, f"{os.environ['MEET']}-{name}"
-    set_rng_seed(1234)  # As torch's setUp does.
+    set_rng_seed(1234)  # torch's setUp does this.
     try:
         getattr(test, name)()
         return "passed"
     except unittest.SkipTest as reason:
         return f"skipped: {reason}"
-    except SystemExit as end:  # How torch's tests skip where a device is missing.
+    except SystemExit as end:  # torch's tests skip this way where a device is missing.
         skips = {skip.exit_code: skip.message for skip in distributed_test.TEST_SKIPS.values()}
         return f"skipped: {skips[end.code]}" if end.code in skips else f"failed: exit {end.code}"
     except Exception:
@@ -45,7 +45,7 @@ def run(name):
 
 
 def meet():
-    """A store for all groups."""
+    """Makes a store for all groups."""
     told = pathlib.Path(f"{os.environ['MEET']}-port")
     if RANK == 0:
         store = dist.TCPStore("127.0.0.1", 0, SIZE, True, wait_for_workers=False)
@@ -67,7 +67,7 @@ def main():
                                 store=dist.PrefixStore(name, store),
                                 timeout=datetime.timedelta(seconds=120))
         print(f"RESULT {name} {json.dumps(run(name))}", flush=True)
-        if dist.is_initialized():  # Some end it themselves.
+        if dist.is_initialized():  # Some tests end it themselves.
             dist.destroy_process_group()
 
 

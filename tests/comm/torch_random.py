@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A case of torch_worker.py: random programs of async calls, futures and callbacks, beside gloo.
+"""A case of torch_worker.py: random programs of async calls, futures and callbacks, against gloo.
 
-PROGRAMS says how many, SEED the number of the first; a program that fails prints its own.
+PROGRAMS is their number, SEED the seed of the first one; a program that fails prints its own seed.
 """
 
 import os
@@ -13,11 +13,11 @@ import torch.distributed as dist
 
 from torch_training import BACKENDS, RANK, SIZE
 
-NESTED = 2  # Calls that callbacks make in one program, each in a group of its own: they have no order.
+NESTED = 2  # Calls by callbacks in one program; they have no order, so each has its own group.
 
 
 def future_of(work):
-    """The work's future; gloo has none for some verbs, which are then waited for."""
+    """The work's future. gloo has none for some verbs; then this waits for the work."""
     try:
         return work.get_future()
     except RuntimeError as error:
@@ -29,7 +29,7 @@ def future_of(work):
 
 
 class Program:
-    """The same calls at every rank and with every backend, as the seed says. Whole numbers."""
+    """The same calls on every rank and with every backend, chosen by the seed. Whole numbers."""
 
     def __init__(self, seed, groups, ours):
         self.rng, self.ours = random.Random(seed), ours
@@ -51,7 +51,7 @@ class Program:
         return (torch.arange(count) % 13 + start + RANK).float()
 
     def collective(self, work, output):
-        """Waits for the end of `work` in one of several ways, and keeps what is in `output`."""
+        """Waits for the end of `work` in one of several ways, and keeps the content of `output`."""
         how = self.rng.choice(("wait", "future", "then", "nested", "drop"))
         place = len(self.results)
         self.results.append(None)
@@ -68,7 +68,7 @@ class Program:
             self.pending.append(lambda: self.keep(place, [output] if future.wait() else []))
         elif how == "wait":
             self.pending.append(lambda: self.keep(place, [output] if work.wait() else []))
-        else:  # Nobody waits for it but the barrier.
+        else:  # Only the barrier waits for it.
             self.pending.append(lambda: dist.barrier(self.group) or self.keep(place, [output]))
 
     def keep(self, place, tensors):
@@ -100,7 +100,7 @@ class Program:
         self.collective(dist.reduce_scatter(output, inputs, group=self.group, async_op=True), output)
 
     def ring(self, count, step):
-        """A message to the next rank; of gloo's there is no future."""
+        """Sends a message to the next rank; gloo has no future for it."""
         output, given = torch.zeros(count), self.data(count)
         receive = dist.irecv(output, (RANK - 1) % SIZE, self.group, tag=step)
         send = dist.isend(given, (RANK + 1) % SIZE, self.group, tag=step)

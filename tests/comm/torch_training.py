@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Cases of torch_worker.py: trainings beside gloo."""
+"""Cases of torch_worker.py: trainings, compared with gloo."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-BACKENDS = (sys.argv[1], "gloo")  # What is compared.
+BACKENDS = (sys.argv[1], "gloo")  # The two to compare.
 
 
 def parameters_of(model):

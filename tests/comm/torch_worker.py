@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""One rank of torch_backend_test.py: torch_worker.py BACKEND METHOD CASE…; each case is a function
-of CASES, METHOD is where to meet or "env"."""
+"""One rank of torch_backend_test.py: torch_worker.py BACKEND METHOD CASE…. Each case is a function
+of CASES. METHOD is how ranks meet: "file" or "env"."""
 
 import datetime
 import os
@@ -24,7 +24,7 @@ def can_mix():
 
 
 def of_rank(rank, dtype=torch.float32, shape=(4, 3)):
-    """Small whole numbers, which every type and order of summation gets right."""
+    """Small whole numbers, for which every type and order of summation gives the exact result."""
     count = torch.Size(shape).numel()
     return ((torch.arange(count) * (rank + 2) + rank) % 3 + 1).to(dtype).reshape(shape)
 
@@ -39,7 +39,7 @@ def expect(got, wanted):
 
 
 def refused(words, function, *args, **how):
-    """`words` may be several: any of them will do."""
+    """The call fails with `words` in its message, or with one of several."""
     words = (words,) if isinstance(words, str) else words
     try:
         function(*args, **how)
@@ -56,7 +56,7 @@ def every_verb_is_as_gloos():
         zeros = [torch.zeros_like(mine) for _ in range(SIZE)]
 
         def both(call, *buffers):
-            """What `call` leaves in its buffers, with our group and with gloo's."""
+            """`call` leaves the same in its buffers with our group and with gloo's."""
             ours, theirs = ([clone(buffer) for buffer in buffers] for _ in range(2))
             call(None, *ours)
             call(gloo, *theirs)
@@ -175,7 +175,7 @@ def odd_tensors():
 
 
 def other_backends_are_mixed_or_refused():
-    """Mixed where torch lets a Backend be written in Python, else refused."""
+    """Mixed if torch supports a Backend written in Python, else refused."""
     if can_mix():
         group = dist.new_group(backend="cpu:hlaunch,cuda:gloo")
         names = [group._get_backend(torch.device(device)).name() for device in ("cpu", "cuda")]
@@ -187,8 +187,8 @@ def other_backends_are_mixed_or_refused():
         refused("both plugins", dist.new_group, backend="cpu:hlaunch,meta:other")
     else:
         for backend in ("cpu:hlaunch,cuda:gloo", "cuda:gloo,cpu:hlaunch"):
-            # torch makes Gloo's part first, which fails, or waits in vain, where the other rank has
-            # been refused already.
+            # torch first makes Gloo's part, which fails, or waits in vain if the other rank has
+            # already been refused.
             refused(("silently", "connectFullMesh", "imed out"), dist.new_group, backend=backend,
                     timeout=datetime.timedelta(seconds=20))
     refused("not on cuda", dist.new_group, backend="cuda:hlaunch")
@@ -205,7 +205,7 @@ def a_group_can_be_made_again():
 
 
 def a_rank_that_goes_is_named():
-    def twice():  # Who is late misses it in the first already.
+    def twice():  # A late rank fails in the first call already.
         dist.barrier()
         if RANK == 1:
             os._exit(3)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""libhlcomm for old systems is made, shows what it should, and works beside torch; and the bill of
-materials says what is inside the programs.
+"""libhlcomm for old systems can be built, exports what it should, and works beside torch. The bill
+of materials lists what is inside the programs.
 
 Usage: hlcomm_test.py BUILD_FOLDER [CLASS...]
 """

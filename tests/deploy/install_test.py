@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What the quickstart builds can be installed, and what was installed runs.
+"""The quickstart's build can be installed, and the installed programs run.
 
 Usage: install_test.py BUILD_FOLDER [CLASS...]
 """
@@ -19,7 +19,7 @@ import unittest
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WITH_GRPC = (BUILD / "bin/hlaunch-agent").exists()
-LIMIT = 120  # Seconds, for a machine that is busy.
+LIMIT = 120  # Seconds, for a busy machine.
 C_PROGRAM = '''#include <hlaunch/hlcomm.h>
 #include <stdio.h>
 int main(void) { return printf("ABI %d\\n", hlcomm_abi_version()) < 0; }
@@ -58,11 +58,12 @@ class Quickstart(unittest.TestCase):
         self.assertEqual((taken & made) - built, set(), "the install takes what hlaunch_all lacks")
 
     def told(self, script):
-        """What a line of bash prints that knows deploy/packages.sh."""
+        """The output of a line of bash that knows deploy/packages.sh."""
         return run("bash", "-c", f". {shlex.quote(str(ROOT / 'deploy/packages.sh'))}; {script}")
 
     def test_a_dry_run_of_the_build_lists_what_is_left_to_do(self):
-        # The estimate counts its lines; where CMake may have to look for files first, it ends there.
+        # The estimate counts the dry run's lines. It would end early if CMake had to look for files
+        # first.
         self.assertNotIn("Re-checking", run("ninja", "-C", BUILD, "-n", "hlaunch_all").stdout)
 
     def test_an_old_cmake_is_told_with_what_is_needed(self):
@@ -90,7 +91,7 @@ class Quickstart(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    """One install into a folder of its own, for all tests."""
+    """One install into a new folder, for all tests."""
 
     @classmethod
     def setUpClass(cls):

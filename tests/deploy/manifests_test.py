@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""deploy/kubernetes against the schemas that Kubernetes, JobSet and Kubeflow publish: types, enums,
-required fields, and no field that the schema does not have.
+"""Checks deploy/kubernetes against the schemas of Kubernetes, JobSet and Kubeflow: types, enums,
+required fields, and no field that is not in the schema.
 """
 
 import copy
@@ -41,7 +41,7 @@ def documents(path):
 
 
 def pod_templates(value):
-    """Everything below that is a pod's template."""
+    """Yields all pod templates in a value."""
     if isinstance(value, dict):
         spec = value.get("spec")
         if isinstance(spec, dict) and "containers" in spec:
@@ -58,7 +58,7 @@ def serves(container):
 
 
 def services(path):
-    """The containers that are a rendezvous service, and the account of their pods."""
+    """Yields the containers that are a rendezvous service, with the account of their pods."""
     for document in documents(path):
         for template in pod_templates(document):
             spec = template["spec"]
@@ -76,7 +76,7 @@ def check_model(document, model):
 
 
 def check_pytorchjob(document):
-    """Its models are of an older generator, whose client reads and writes them."""
+    """PyTorchJob's models come from an older generator, so that generator's client reads them."""
     client = ApiClient()
     for name in dir(training):
         setattr(kubernetes.client.models, name, getattr(training, name))
@@ -86,7 +86,7 @@ def check_pytorchjob(document):
 
 
 def check_kept(document, kept):
-    """Models drop what they do not know, so nothing may be lost."""
+    """Models drop unknown fields, so nothing may be lost."""
     if unknown := lost(document, kept):
         raise ValueError(f"not in the schema: {unknown}")
 
@@ -127,7 +127,7 @@ class Schemas(unittest.TestCase):
                     check(document)
 
     def test_a_mistake_is_found(self):
-        """In each manifest: a field that is not there, and a number that is a word."""
+        """Tries, in each manifest, a field that does not exist and a word in place of a number."""
         for path in MANIFESTS:
             for document in documents(path):
                 for wrong in self.mistakes(document):
@@ -170,7 +170,7 @@ class Token(unittest.TestCase):
 
 
 class Pods(unittest.TestCase):
-    """What pods need beside their command."""
+    """What pods need besides their command."""
 
     def test_every_pod_has_shared_memory(self):
         for path in MANIFESTS:
@@ -196,12 +196,12 @@ class Pods(unittest.TestCase):
                     self.assertEqual((rule["action"], rule["onExitCodes"]["values"]),
                                      ("FailJob", final))
                     self.assertEqual(rule["onExitCodes"]["containerName"], containers[0]["name"])
-                    # All pods fail together, and each counts.
+                    # All pods fail together, and each failure counts.
                     self.assertEqual(job["spec"]["backoffLimit"] % job["spec"]["completions"], 0)
 
 
 class Records(unittest.TestCase):
-    """Services that keep their jobs in Kubernetes may do so, and nothing else."""
+    """Services that keep their jobs in Kubernetes may do that, and nothing else."""
 
     def test_the_account_of_a_service_has_a_role_for_what_it_asks(self):
         found = 0
@@ -223,7 +223,7 @@ class Records(unittest.TestCase):
 
 
 class Commands(unittest.TestCase):
-    """What containers run is what hlaunch takes."""
+    """hlaunch accepts what containers run."""
 
     def setUp(self):
         self.hlaunch = pathlib.Path(os.environ["HLAUNCH_BIN"]) / "hlaunch"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""deploy/monitoring names metrics and labels that the programs serve, and manual pages and options that
-are there.
+"""deploy/monitoring names only metrics and labels that the programs serve, and manual pages and
+options that exist.
 
 Usage: monitoring_test.py BUILD_FOLDER
 """
@@ -21,13 +21,13 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.argv[1]).resolve() / "bin"
 FOLDER = ROOT / "deploy/monitoring"
-LIMIT = 120  # Seconds, for a machine that is busy.
-# What Prometheus itself adds to each series.
+LIMIT = 120  # Seconds, for a busy machine.
+# Labels that Prometheus itself adds to each series.
 OF_PROMETHEUS = {"instance", "job"}
 WORKER = "echo loss=0.5; exec sleep 600"
 
 
-# What a head serves of devices, which its hosts do not have here.
+# Metrics that a head serves about devices, which its hosts do not have here.
 OF_DEVICES = {"hlaunch_head_devices": {"kind": set()}, "hlaunch_head_devices_free": {"kind": set()}}
 
 
@@ -42,7 +42,7 @@ def parsed(text):
 
 
 def served_by_a_head():
-    """The same of the head of a cluster of one host, and its text. Only root can make one."""
+    """{metric: {label: values}} of the head of a one-host cluster, which only root can make."""
     sys.path.insert(0, str(ROOT / "tests/end_to_end"))
     os.environ["HLAUNCH_BIN"] = str(BIN)
     import lab  # pylint: disable=import-outside-toplevel
@@ -71,7 +71,7 @@ def served_by_a_head():
 
 
 def served_by(*words):
-    """{metric: {label: values}} of a program that says where it serves them."""
+    """{metric: {label: values}} of a program that prints where it serves them."""
     process = subprocess.Popen([str(word) for word in words], text=True, stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
@@ -95,7 +95,7 @@ def served_by(*words):
 
 
 def expressions(value):
-    """All that a dashboard asks Prometheus."""
+    """Yields all queries of a dashboard to Prometheus."""
     if isinstance(value, dict):
         yield from (value["expr"],) if "expr" in value else ()
         if isinstance(value.get("query"), str):
@@ -158,7 +158,7 @@ class Monitoring(unittest.TestCase):
             self.assertEqual(set(re.findall(r"\{\{ *(?:\$labels\.)?([a-z]\w*) *\}\}", text)) - known, set())
 
     def test_what_is_served_is_shown(self):
-        """But for what is 1 always."""
+        """Metrics that are always 1 need not be shown."""
         shown = set(re.findall(r"\bhlaunch_[a-z_]+", self.dashboard))
         self.assertEqual({name for name in self.served if not name.endswith("_up")} - shown, set())
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What deploy/release packs can be installed and used, each in an empty place of its kind: the wheel
-in a virtual environment, the tarball in a root with nothing else, the .deb and the .rpm in a Debian
-root, the image in podman. A root is a folder in namespaces of its own.
+"""The packages of deploy/release can be installed and used, each in an empty place of its kind: the
+wheel in a virtual environment, the tarball in an empty root, the .deb and the .rpm in a Debian
+root. A root is a folder, entered in new namespaces.
 
 Usage: packages_test.py BUILD_FOLDER [CLASS...]
 """
@@ -24,7 +24,7 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
-LIMIT = 600  # Seconds, for a machine that is busy.
+LIMIT = 600  # Seconds, for a busy machine.
 QUICK = {"XZ_OPT": "-0", "XZ_LEVEL": "0", "PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
 MADE = tempfile.TemporaryDirectory(prefix="hlaunch-packages-")
 PACKAGES = pathlib.Path(MADE.name)
@@ -73,7 +73,8 @@ def loads_libraries(program):
 
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "hlaunch"
 STATIC = not loads_libraries(BUILD / "bin/hlaunch") and not loads_libraries(BUILD / "bin/hlaunch-agent")
-# With all that the library for old systems is made of; else packages are for systems like this one.
+# True if the parts of the library for old systems are here; else packages fit systems like this
+# one.
 FOR_ALL = STATIC and any(CACHE.glob("abseil-*/libabsl_pic.a"))
 
 
@@ -89,7 +90,7 @@ def released():
 
 
 def release(pattern):
-    """The package with such a name."""
+    """The package whose name matches."""
     (path,) = released().glob(pattern)
     return path
 
@@ -101,10 +102,10 @@ def free_port():
 
 
 class Reproducible(unittest.TestCase):
-    """A tree makes the same bytes, whenever it was made and with whatever rights."""
+    """A tree gives the same bytes, whenever it was made and with any file modes."""
 
     def make_tree(self, folder, mode):
-        """What an installation has, of /bin/true and of texts."""
+        """Makes the files of an installation from /bin/true and short texts."""
         for name in ("bin/hlaunch", "libexec/hlaunch/hlaunch-agent", "lib/libhlcomm.so.1"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy("/bin/true", folder / name)
@@ -142,7 +143,7 @@ class Reproducible(unittest.TestCase):
 
 
 class Wheel(unittest.TestCase):
-    """In a virtual environment that holds nothing else; beside torch where there is one."""
+    """In an empty virtual environment; beside torch if there is one."""
 
     @classmethod
     def setUpClass(cls):
@@ -233,7 +234,7 @@ class RootCase(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
 
     def inside(self, *words, script=ONE_NODE):
-        for name in ("proc", "dev", "tmp"):  # What the kernel and a container give.
+        for name in ("proc", "dev", "tmp"):  # The kernel and a container provide these.
             (self.root / name).mkdir(exist_ok=True)
         if not (self.root / "dev/null").exists():
             os.mknod(self.root / "dev/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -241,8 +242,8 @@ class RootCase(unittest.TestCase):
                    env={"PATH": os.environ["PATH"] + ":/usr/bin:/usr/sbin:/bin:/sbin"})
 
     def assert_jobs_run(self, hlaunch):
-        """A job of one node and one of two, whose workers are hlaunch itself: there may be nothing
-        else."""
+        """Runs a job of one node and one of two. Their workers are hlaunch itself, since the root
+        may hold no other program."""
         done = self.inside(hlaunch, "--nproc-per-node", 2, "--no-python", hlaunch, "--version")
         self.assertEqual((done.returncode, done.stdout.count("] hlaunch ")), (0, 2), done.stdout)
         done = self.inside(hlaunch, "--nnodes", 2, "--rdzv-endpoint", "127.0.0.1:29400", "--no-python",
@@ -303,7 +304,7 @@ class Deb(RootCase):
         self.assertRegex(users, r"(?m)^hlaunch-head:[^:]*:\d+:\d+:.*:/var/lib/hlaunch-head:.*/(nologin|false)$")
 
     def assert_settings_outlive_an_upgrade(self, package):
-        """dpkg leaves a file alone that its admin has changed."""
+        """dpkg does not replace a file that its admin has changed."""
         settings = self.root / "etc/hlaunch/hlaunchd.conf"
         settings.write_text("slots = 3\n", encoding="utf-8")
         done = self.inside("dpkg", "-i", f"/{package.name}")
@@ -312,7 +313,7 @@ class Deb(RootCase):
 
 
 class Rpm(RootCase):
-    """No system with rpm is in reach, so it is a Debian root; the package needs none of its files."""
+    """No system with rpm is available: uses a Debian root, of which the package needs no file."""
 
     def test_it_is_installed_used_and_removed(self):
         if not shutil.which("rpmbuild"):
@@ -323,7 +324,7 @@ class Rpm(RootCase):
         needs = run("rpm", "-qp", "--requires", package).stdout.split("\n")
         others = [need for need in needs if need and not re.match(r"/bin/sh|rpmlib\(", need)]
         self.assertEqual(others, [])
-        done = run(*rpm, "-i", "--nodeps", package)  # Debian's rpm knows no /bin/sh.
+        done = run(*rpm, "-i", "--nodeps", package)  # rpm on Debian has no /bin/sh in its database.
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assert_jobs_run("/usr/bin/hlaunch")
         done = run(*rpm, "-e", "--nodeps", "hlaunch")

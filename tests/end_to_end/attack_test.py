@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Strangers without the token attack everything that listens while a job of two nodes trains: its
+"""Strangers without the token attack every listening port while a job of two nodes trains: its
 steps go on, and its sums stay right."""
 
 import contextlib
@@ -20,16 +20,16 @@ import rounds_check  # pylint: disable=wrong-import-position
 WORKER = str(lab.WORKERS / "chaos_worker.py")
 STRANGER = lab.WORKERS / "stranger.py"
 RAPID_RESET = lab.WORKERS / "rapid_reset.py"
-STEPS = 12  # Before the attacks, and during each.
+STEPS = 12  # Before the attacks, and during each one.
 RENDEZVOUS, METRICS = 29400, 9400
 
 
 def listening(pid):
-    """The TCP ports on which a process listens, but those of loopback."""
+    """The TCP ports on which a process listens, except those on loopback."""
     sockets = set()
     with contextlib.suppress(FileNotFoundError):
         for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):  # Closed meanwhile.
+            with contextlib.suppress(FileNotFoundError):  # It was closed meanwhile.
                 sockets |= set(re.findall(r"socket:\[(\d+)\]", os.readlink(entry)))
     ports = set()
     for table in ("tcp", "tcp6"):
@@ -60,7 +60,7 @@ class Attacked(jobs.JobTest):
         return [line for line in map(rounds_check.parse, text.splitlines()) if line]
 
     def pace(self, what):
-        """Waits until rank 0 has taken some more steps; prints how many it took a second."""
+        """Waits until rank 0 has taken some more steps; prints how many it takes per second."""
         def taken():
             return [line for line in self.lines()
                     if line.rank == 0 and line.step >= 0 and line.begin > began]
@@ -80,7 +80,7 @@ class Attacked(jobs.JobTest):
         return dict(entry.split("=", 1) for entry in environment if "=" in entry)[name]
 
     def attacks(self):
-        """(name, command line) of each."""
+        """Yields (name, command line) of each attack."""
         rank_0 = self.rank_0()
         store = int(self.variable(rank_0, "MASTER_PORT"))
         comm = sorted(listening(rank_0))
@@ -108,7 +108,7 @@ class Attacked(jobs.JobTest):
             attacker.signal(9)
             attacker.wait(10)
         self.pace("no attack any more")
-        # One line tells of all; which attacker's comes first is theirs to settle.
+        # One line stands for all refusals. Which attacker comes first is not fixed.
         self.assert_said(self.runs[0], "refused .*10.77.0.12 .*: it "
                                        "(has (no|another) token|does not speak gRPC)")
         self.assertRegex(self.runs[0].out + self.runs[0].err,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Workers run where --report-bindings says; on described servers as torchrun would bind them."""
+"""Workers run where --report-bindings says; described servers are bound as torchrun binds them."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def put(path, text):
 
 
 def ranges(numbers):
-    """[0, 1, 2, 8] as 0-2,8."""
+    """Formats [0, 1, 2, 8] as 0-2,8."""
     numbers, parts = sorted(numbers), []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:
@@ -55,7 +55,7 @@ def numbers_of(text):
 
 
 def mask(numbers):
-    """As the kernel writes a set: words of 32 bits, the highest first."""
+    """Formats a set as the kernel does: words of 32 bits, the highest first."""
     value, words = sum(1 << n for n in numbers), []
     while value or not words:
         words.append(f"{value & 0xffffffff:08x}")
@@ -64,7 +64,7 @@ def mask(numbers):
 
 
 def describe_cpus(root, sockets, nodes, caches, cores, threads):
-    """The kernel's files of a server: nodes of a socket, caches of a node, cores of a cache."""
+    """Writes the kernel's files of a server: nodes per socket, caches per node, cores per cache."""
     per_node, total = caches * cores, sockets * nodes * caches * cores
 
     def cpus(first, count):
@@ -95,7 +95,7 @@ def describe_cpus(root, sockets, nodes, caches, cores, threads):
 
 
 def describe_gpus(root, nodes):
-    """NVIDIA's, one for each NUMA node named."""
+    """Writes the files of NVIDIA GPUs, one for each NUMA node in `nodes`."""
     for minor, node in enumerate(nodes):
         address = f"0000:{0x10 + minor:02x}:00.0"
         function = root / "sys/bus/pci/devices" / address
@@ -109,7 +109,7 @@ def describe_gpus(root, nodes):
         put(root / f"dev/nvidia{minor}", "")
 
 
-# Name, sockets, nodes, caches, cores, threads, and where the GPUs are.
+# By name: sockets, nodes, caches, cores and threads, and the NUMA node of each GPU.
 SERVERS = {
     "DGX A100": ((2, 4, 4, 4, 2), GPUS_OF_DGX_A100),
     "DGX H100": ((2, 1, 1, 56, 2), [0, 0, 0, 0, 1, 1, 1, 1]),
@@ -118,7 +118,7 @@ SERVERS = {
     "virtual": ((1, 1, 4, 2, 1), [-1, -1, -1]),
 }
 
-# torch's own functions on the files of other machines: [root, GPUs, CPUs] each.
+# Runs torch's own functions on the files of other machines, each given as [root, GPUs, CPUs].
 TORCH = r"""
 import builtins, inspect, json, os, sys, types
 import torch
@@ -148,7 +148,7 @@ class Binding(jobs.JobTest):
     count = 1
 
     def seen(self, *words, env=None, prefix=()):
-        """What each worker could run on, by local rank: CPUs, and OMP_NUM_THREADS."""
+        """The CPUs on which each worker could run, and its OMP_NUM_THREADS, by local rank."""
         run = self.nodes[0].start("env", "-u", "OMP_NUM_THREADS", *prefix, lab.HLAUNCH, *words,
                                   "--no-python", jobs.PYTHON, "-c", SEEN, env=env or {})
         self.assert_done([run], 0, 20)
@@ -244,7 +244,7 @@ class Described(jobs.JobTest):
         for name, theirs in zip(SERVERS, json.loads(done.stdout)):
             self.assertEqual(len(theirs), 4)
             for mode, cpus in theirs.items():
-                for workers in (len(cpus), 2):  # GPUs that no worker uses keep their share.
+                for workers in (len(cpus), 2):  # GPUs without a worker keep their share.
                     with self.subTest(server=name, mode=mode, workers=workers):
                         self.assertEqual(self.bound(name, "--numa-binding", mode,
                                                     "--nproc-per-node", workers), cpus[:workers])

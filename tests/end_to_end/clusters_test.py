@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Two hosts with the variables of each system: started once on each, hlaunch makes them one job."""
+"""Two hosts with the variables of each system: hlaunch, started once on each, forms one job."""
 
 import json
 
@@ -11,7 +11,7 @@ import lab
 HOSTS = ["node0", "node1"]
 IPS = [f"{lab.SUBNET}.{index + 10}" for index in range(2)]
 
-# The system, what else is typed, and the variables of node i, whose files lie in `folder`.
+# The system, further arguments, and the variables of node i, whose files lie in `folder`.
 SYSTEMS = [
     ("mpirun", "", lambda i, folder: {
         "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_RANK": i, "OMPI_COMM_WORLD_LOCAL_SIZE": 1,
@@ -71,7 +71,7 @@ SYSTEMS = [
 
 
 def lines(folder, content):
-    """The path of a file of `folder` with these lines."""
+    """Writes these lines to a new file in `folder`; returns its path."""
     path = folder / f"lines{len(list(folder.iterdir()))}"
     path.write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
     return path

@@ -17,7 +17,7 @@ PER_HOST = 2
 
 
 class Ranks(lab.LabTest):
-    """Two ranks on each host, as a launcher starts them."""
+    """Two ranks on each host, started as a launcher does."""
 
     def start_ranks(self, seconds, elements, timeout=120):
         size = PER_HOST * len(self.nodes)
@@ -38,7 +38,7 @@ class Ranks(lab.LabTest):
             self.assertRegex(rank.out, r"done after \d+ calls")
 
     def failures(self, but=(), timeout=30):
-        """(what it says, seconds) of each rank that is not in `but`."""
+        """(message, seconds) of each rank that is not in `but`."""
         found = []
         for number, rank in enumerate(self.ranks):
             if number in but:
@@ -50,12 +50,12 @@ class Ranks(lab.LabTest):
         return found
 
     def in_node(self, node, *command):
-        """A command of this machine in the network of a node."""
+        """Runs a command of this machine in the network of a node."""
         subprocess.run(["nsenter", "-t", str(node.init), "-n", "--", *command], check=True)
 
 
 class BadNetwork:
-    """What holds for any number of hosts."""
+    """The tests for any number of hosts."""
 
     def lose_packets(self):
         for node in self.nodes:
@@ -83,14 +83,14 @@ class BadNetwork:
         self.assert_done()
 
     def way_there_and_back(self):
-        """Seconds between two hosts: that nobody listens there is an answer, too."""
+        """The round-trip time between two hosts in seconds; a refusal counts as an answer."""
         timed = ("import socket, time; s = socket.socket(); begun = time.monotonic(); "
                  f"s.connect_ex(('{self.nodes[1].ip}', 9)); print(time.monotonic() - begun)")
-        self.nodes[0].run("/usr/bin/python3", "-c", timed)  # They find each other.
+        self.nodes[0].run("/usr/bin/python3", "-c", timed)  # They resolve each other's addresses.
         return float(self.nodes[0].run("/usr/bin/python3", "-c", timed).out)
 
     def test_a_rank_that_is_killed_is_named_to_all(self):
-        self.start_ranks(60, 50000, timeout=600)  # It is no time-out that tells them.
+        self.start_ranks(60, 50000, timeout=600)  # A time-out must not be what tells them.
         self.wait_begun()
         self.ranks[3].signal(signal.SIGKILL)
         for text, _ in self.failures(but=[3]):
@@ -107,7 +107,7 @@ class BadNetwork:
     @staticmethod
     def end_stopped(rank):
         rank.signal(signal.SIGKILL)
-        os.kill(rank.process.pid, signal.SIGCONT)  # nsenter stopped with its child.
+        os.kill(rank.process.pid, signal.SIGCONT)  # nsenter has stopped with its child.
 
     def test_a_link_that_is_cut_is_no_hang(self):
         self.start_ranks(60, 200000, timeout=10)
@@ -121,19 +121,19 @@ class CommOnTwoHosts(BadNetwork, Ranks):
     count = 2
 
     def test_large_messages_go_over_several_connections(self):
-        self.start_ranks(10, 3000000)  # Long enough to be looked at.
+        self.start_ranks(10, 3000000)  # Long enough to count the connections.
         self.wait_begun()
 
         def connections():
             shown = self.nodes[0].run("ss", "-Htn", "state", "established", "dst",
                                       self.nodes[1].ip).out
             return len(shown.splitlines())
-        # Two pairs of ranks share parts, each in both directions.
+        # Two pairs of ranks split messages, each in both directions.
         self.assertTrue(lab.poll(lambda: connections() >= 16, 10, 0.1), connections())
         self.assert_done()
 
     def test_results_are_right_over_a_slow_link(self):
-        # What does not fit waits in the queue: tens of milliseconds for each packet.
+        # Excess packets wait in the queue: tens of milliseconds for each packet.
         for node in self.nodes:
             self.in_node(node, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "50mbit",
                          "burst", "32kb", "latency", "80ms")

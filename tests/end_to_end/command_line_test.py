@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""One node: misuse gets one clear line and its own exit code; Ctrl-C, output, stdin."""
+"""One node: misuse gives one clear line and its own exit code. Also Ctrl-C, output and stdin."""
 
 import dataclasses
 import fcntl
@@ -70,7 +70,7 @@ class CommandLine(jobs.JobTest):
                 self.assert_nothing_left()
 
     def test_a_name_that_does_not_resolve(self):
-        # A name may come up with its host, so it is asked for as long as nodes are waited for.
+        # A name may appear when its host boots, so hlaunch retries as long as it waits for nodes.
         run = self.hlaunch("--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29400",
                            "--join-timeout", "2", W)
         self.assert_done([run], jobs.BAD_ENDPOINT, 8)
@@ -99,7 +99,7 @@ class CommandLine(jobs.JobTest):
         run = self.hlaunch("-m", "platform")
         self.assert_done([run], 0, 10)
         self.assertIn("Linux", run.out)
-        # A lone worker reads it; of several, local rank 0 does, if --stdin asks for that.
+        # A lone worker reads stdin. Of several workers, local rank 0 does, but only with --stdin.
         for options, said in ((["--nproc-per-node", "1"], ["6"]),
                               (["--nproc-per-node", "2"], ["[0] 0", "[1] 0"]),
                               (["--nproc-per-node", "2", "--stdin"], ["[0] 6", "[1] 0"])):
@@ -137,7 +137,8 @@ class CommandLine(jobs.JobTest):
         self.assert_done([run], 0, 15)
 
     def test_the_terminals_stop_key_stops_it_and_fg_goes_on(self):
-        # As a shell starts it: the kernel stops no member of an orphaned process group.
+        # hlaunch gets its own process group, as from a shell: the kernel stops no orphaned process
+        # group.
         end = self.lab.folder / "end"
         run = self.hlaunch("--no-python", "sh", "-c", f"echo up; until test -e {end}; do sleep 0.1; done",
                            process_group=0)
@@ -145,7 +146,7 @@ class CommandLine(jobs.JobTest):
         keeper = run.pid
         run.signal(signal.SIGTSTP)
         self.assertTrue(lab.poll(lambda: lab.fields(keeper)[0] == "T", 5), str(run))
-        # nsenter stops itself once it sees that its child has, and then waits for its own SIGCONT.
+        # nsenter stops itself once its child has stopped, and then waits for a SIGCONT of its own.
         self.assertTrue(lab.poll(lambda: lab.fields(run.process.pid)[0] == "T", 5), str(run))
         run.process.send_signal(signal.SIGCONT)
         run.signal(signal.SIGCONT)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""hlaunch as a container's pid 1, or as the child of a shell that is: no init reaps for it."""
+"""hlaunch as pid 1 of a container, or below a shell that is pid 1: no init reaps orphans for it."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ NEW_PID_SPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 class WithoutInit(jobs.JobTest):
-    """The least of a container: a pid namespace of its own on a node."""
+    """The minimum of a container: a new pid namespace on a node."""
 
     def start(self, *command, nodes=None, options=(), env=None):
         meet = ["--nnodes", len(self.nodes), "--rdzv-endpoint", self.endpoint]
@@ -48,10 +48,11 @@ class WithoutInit(jobs.JobTest):
 
 
 class UnderAShell(jobs.JobTest):
-    """`sh -c "hlaunch …; …"` as pid 1: what hlaunch leaves behind would stay."""
+    """`sh -c "hlaunch …; …"` as pid 1: processes that hlaunch leaves behind would stay."""
 
     count = 1
-    # The shell counts by itself: a program that lists may run before or after its neighbour starts.
+    # The shell counts processes itself: a separate program might run before or after other
+    # processes.
     SCRIPT = '"$@"; echo "code $?"; set -- /proc/[0-9]*; echo "$#"'
 
     def run_under_shell(self, *words):
@@ -66,7 +67,7 @@ class UnderAShell(jobs.JobTest):
     def test_nothing_is_left_not_even_a_zombie(self):
         run = self.run_under_shell("family", "env", "fail", "1", "7", "0", "sleep", "600")
         self.assert_done([run], 0, 15)
-        # The shell is all that is there.
+        # The shell is the only process that is left.
         self.assertRegex(run.out, r"code 7\n1\n", str(run))
 
     def test_nothing_lives_after_agent_or_keeper_was_killed(self):
@@ -117,7 +118,7 @@ class Podman(jobs.JobTest):
                           f"{name}: {out.decode()[-2000:]}\n{err.decode()[-2000:]}")
 
     def pid_1(self, name):
-        """The container's first process, hlaunch's keeper, as this machine numbers it."""
+        """The pid, on this machine, of the container's first process: hlaunch's keeper."""
         def ask():
             out = self.podman("inspect", "-f", "{{.State.Pid}}", name).communicate(
                 timeout=20 * lab.PATIENCE)[0]
@@ -129,7 +130,7 @@ class Podman(jobs.JobTest):
         return sum(lab.command_line(pid).startswith(f"{jobs.PYTHON} ") for pid in lab.descendants(keeper))
 
     def wait_for_family(self, keeper):
-        """Until both workers have forked all of theirs."""
+        """Waits until both workers have forked all their descendants."""
         self.assertTrue(lab.poll(lambda: len(lab.descendants(keeper)) >= 1 + 2 * 6, 20, 0.1))
 
     def test_a_failure(self):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""hlaunchd on one machine: parts of jobs run as their users, outlive it and are found again; users'
-questions reach the head with their names. The head is small_head's."""
+"""hlaunchd on one machine: parts of jobs run as their users, outlive the daemon, and it finds them
+again. Users' questions reach the head with their names. The head is that of small_head."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ import lab
 import own_cluster_lab
 import small_head
 
-# That of root may be in a folder of his.
+# Not sys.executable: root's Python may be in a folder that users cannot read.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 ANN, BOB, STAFF = 41001, 41002, 41100
 PASSWD = f"""root:x:0:0:root:/root:/bin/sh
@@ -38,10 +38,10 @@ bob:x:{BOB}:
 staff:x:{STAFF}:ann
 admins:x:41200:bob
 """
-# Has the files of `folder` as /etc/passwd and /etc/group, for itself alone.
+# Mounts files of `folder` as /etc/passwd and /etc/group, for the command alone.
 WITH_USERS = ('mount --bind "$0/passwd" /etc/passwd && mount --bind "$0/group" /etc/group && '
               'mount --bind "$0/nsswitch.conf" /etc/nsswitch.conf && exec "$@"')
-# Where limits are, in control groups of version 1.
+# The hierarchies of version 1 that have limits.
 LIMITING = [group for group in map(pathlib.Path, ("/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"))
             if (group / "cgroup.procs").exists()]
 WITH_LIMITS = ('for group in $0; do umount $group && mount -t cgroup -o ${group##*/} cgroup $group || exit 1; done; '
@@ -90,7 +90,7 @@ class Daemon:
         self.test.addCleanup(self.kill)
 
     def await_socket(self):
-        """Until it takes connections, which is a moment after its socket is there."""
+        """Waits until the daemon accepts connections, a moment after its socket exists."""
         def listens():
             with socket.socket(socket.AF_UNIX) as one:
                 return one.connect_ex(str(self.socket)) == 0
@@ -112,7 +112,7 @@ class Daemon:
         return self.part(job)["holder"]
 
     def ask(self, verb, body=None, uid=0, groups=()):
-        """Asks the daemon as a user; its answer."""
+        """Asks the daemon as a user; returns its answer."""
         script = ("import sys, json; sys.path.insert(0, sys.argv[1]); import small_head, socket\n"
                   "s = socket.socket(socket.AF_UNIX); s.settimeout(60); s.connect(sys.argv[2])\n"
                   "try: s.sendall(small_head.frame(json.loads(sys.argv[3])))\n"
@@ -128,7 +128,7 @@ class Daemon:
 
 
 class DaemonTest(unittest.TestCase):
-    FOLDERS = None  # The usual ones.
+    FOLDERS = None  # The default temporary folder.
 
     def setUp(self):
         if os.geteuid() != 0:
@@ -171,13 +171,13 @@ class DaemonTest(unittest.TestCase):
         return daemon
 
     def await_up(self, daemon):
-        """Until all parts were told since it came last."""
+        """Waits until the daemon has reported all parts since it last connected."""
         came = lambda: daemon.name in self.head.hosts and (daemon.name, "parts", {}) in [
             news for news in self.head.news]
         self.assertTrue(lab.poll(came, 15), daemon.text())
 
     def told(self, host, job):
-        """What was told last of a part."""
+        """The last report about a part."""
         parts = [body for name, verb, body in self.head.news
                  if name == host and verb == "part" and body["job"] == job]
         return parts[-1] if parts else {}
@@ -194,13 +194,13 @@ class DaemonTest(unittest.TestCase):
         return log.read_text(errors="replace") if log.exists() else "no log"
 
     def await_log(self, daemon, job, pattern):
-        """Until a line of a part's log matches, which its state does not tell; the match."""
+        """Waits until a line of a part's log matches; returns the match."""
         look = lambda: re.search(pattern, self.log(daemon, job), re.MULTILINE)
         self.assertTrue(lab.poll(look, 20), self.log(daemon, job) + daemon.text())
         return look()
 
     def worker(self, daemon, job, words):
-        """The pid of a part's process with this command line, once there is one."""
+        """Waits for a part's process with this command line; returns its pid."""
         look = lambda: [pid for pid in lab.descendants(daemon.holder(job)) if lab.command_line(pid) == words]
         found = lab.poll(look, 20)
         self.assertEqual(len(found), 1, self.log(daemon, job) + daemon.text())
@@ -244,7 +244,7 @@ class Parts(DaemonTest):
         for again in range(5):
             daemon.kill()
             self.head.news.clear()
-            if again == 2:  # It ends while nobody looks.
+            if again == 2:  # The job ends while no daemon runs.
                 (self.folder / "go").touch()
                 gone = daemon.holder(8)
                 self.assertTrue(lab.poll(lambda: (lab.fields(gone) or "Z")[0] in "ZX", 10))
@@ -280,7 +280,7 @@ class Parts(DaemonTest):
         self.assertIn("node0", self.await_state(daemon, 7, "lost")["trouble"])
 
     def test_what_a_killed_job_leaves_behind_is_killed_with_it(self):
-        for again in (False, True):  # The daemon sees it, or finds it so.
+        for again in (False, True):  # The daemon sees it happen; it finds it at its start.
             daemon = self.daemon(f"node{int(again)}")
             self.start(daemon, 7, shell("setsid sleep 600 & echo left $!; wait"))
             self.await_state(daemon, 7, "running")
@@ -291,7 +291,7 @@ class Parts(DaemonTest):
             if again:
                 daemon.kill()
             dying = {daemon.holder(7), *lab.descendants(daemon.holder(7))} - {left}
-            for number in (signal.SIGSTOP, signal.SIGKILL):  # None is to end what is left meanwhile.
+            for number in (signal.SIGSTOP, signal.SIGKILL):  # So none ends what is left.
                 for pid in dying:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, number)
@@ -309,7 +309,7 @@ class Parts(DaemonTest):
         self.start(daemon, 7, shell("grep SigBlk /proc/self/status; stat -c 'of %u' /proc/self/environ"))
         self.await_state(daemon, 7, "ended")
         self.assertRegex(self.log(daemon, 7), r"SigBlk:\s+0{16}")
-        self.assertIn(f"of {ANN}", self.log(daemon, 7))  # It may dump its core.
+        self.assertIn(f"of {ANN}", self.log(daemon, 7))  # The job may dump its core.
 
     def test_a_file_system_on_a_jobs_folder_is_not_entered(self):
         daemon = self.daemon()
@@ -495,7 +495,7 @@ class Users(DaemonTest):
 
 
 class Bounds(DaemonTest):
-    """What hlaunchd.conf keeps from a part."""
+    """The limits of a part that hlaunchd.conf sets."""
     FOLDERS = "/var/lib"
 
     def test_each_part_has_a_tmp_of_its_own_that_goes_with_it(self):
@@ -514,7 +514,7 @@ class Bounds(DaemonTest):
         self.assertFalse(pathlib.Path("/tmp/left").exists())
         private = daemon.parts / "7/private"
         self.assertEqual(private.stat().st_mode & 0o777, 0o700)
-        daemon.kill()  # The next one removes it all the same.
+        daemon.kill()  # The next daemon removes the folders all the same.
         go.touch()
         gone = daemon.holder(7)
         self.assertTrue(lab.poll(lambda: (lab.fields(gone) or "Z")[0] in "ZX", 20))
@@ -545,7 +545,7 @@ class Bounds(DaemonTest):
         self.assertRegex(self.log(daemon, 8), "(?m)all$")
 
     def await_ended(self, daemon, job):
-        """Skips where no group with the limit's controller can be had here."""
+        """Skips the test if no group with the limit's controller can be made here."""
         over = lambda: self.told(daemon.name, job).get("state") in ("ended", "failed")
         self.assertTrue(lab.poll(over, 30), self.log(daemon, job) + daemon.text())
         told = self.told(daemon.name, job)
@@ -580,7 +580,8 @@ class Membership(DaemonTest):
         daemon = Daemon(self, "node0")
         self.daemons.append(daemon)
         daemon.join(self.authority, self.head.port)
-        # Renewals are spread over two days after two thirds; these are over.
+        # Renewals are spread over two days after two thirds of the lifetime; those days are over
+        # here.
         self.authority.sign_host("node0", before=timedelta(days=23), after=timedelta(days=7))
         daemon.write("host.pem", self.authority.read("node0.pem"))
         daemon.write("host.key", self.authority.read("node0.key"))
@@ -595,7 +596,7 @@ class Membership(DaemonTest):
         self.head.close()
         self.head.news.clear()
         self.head.listen()
-        self.await_up(daemon)  # With the new one.
+        self.await_up(daemon)  # With the new certificate.
 
     def renew(self, message):
         self.assertIsNone(message.get("user"))

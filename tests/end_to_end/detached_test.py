@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`--detach`: a job that goes on without its terminal, is followed, and ends when it is stopped."""
+"""`--detach`: a job outlives its terminal, can be followed, and ends when its user stops it."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ STOPPED = 128 + signal.SIGTERM
 
 
 class Commands:
-    """`hlaunch attach`, `logs` and `stop` on node0, whose user keeps jobs in a folder of the lab."""
+    """Runs `hlaunch attach`, `logs` and `stop` on node0; jobs are kept in a folder of the lab."""
 
     def env(self):
         return {"PYTHON_EXEC": jobs.PYTHON, "XDG_STATE_HOME": self.nodes[0].folder / "state"}
@@ -50,7 +50,8 @@ class Commands:
         return lab.children(keeper)[0]
 
     def kill_ssh(self, to=""):
-        """Those of the job that lead there, as far as none has ended the others."""
+        """Kills the job's ssh processes to this host (all hosts if `to` is empty). The end of
+        one may end others."""
         found = [pid for pid in lab.descendants(self.holder())
                  if re.match(f"ssh .*{to}", lab.command_line(pid))]
         self.assertTrue(found)
@@ -77,7 +78,7 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assertEqual(json.loads(status.out)["state"], "running")
         self.assert_says("a detached job ann is running", "--detach", "--rdzv-id", "ann", "x.py",
                          code=jobs.REFUSED)
-        # Ctrl-C in front of it is not the job's.
+        # Ctrl-C ends `attach` only, not the job.
         left = self.command("attach")
         self.assertTrue(lab.poll(lambda: "ENV" in left.out, 10), str(left))
         os.kill(left.pid, signal.SIGINT)
@@ -89,7 +90,7 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assertEqual(lines.wait(10), 0, str(lines))
         self.assertNotIn("[0]", lines.out)
         self.assert_nothing_left()
-        # Afterwards.
+        # After the end.
         self.assert_says("SIGTERM", "logs")
         self.assert_says("nothing to stop", "stop", "ann")
         self.assert_says("no detached job of yours runs", "stop", code=jobs.REFUSED)
@@ -120,7 +121,7 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assert_nothing_left()
 
     def test_a_grace_ends_what_does_not(self):
-        # As a shell starts what is in the background.
+        # The signal is ignored, as in a background process of a shell.
         run = self.nodes[0].start("env", "--ignore-signal=INT", lab.HLAUNCH, "--detach",
                                   "--shutdown-timeout", 300, jobs.WORKER, "stubborn", "env",
                                   "sleep", 600, env=self.env())
@@ -154,10 +155,10 @@ class OnHosts(Commands, hosts_test.SshTest):
                           f"--shutdown-timeout 3 {jobs.WORKER} env await {script}-go fail 2 37 0 "
                           "sleep 60\nsleep 600\n", encoding="utf-8")
         terminal = self.nodes[0].start("setsid", "-w", "sh", script, env=self.env())
-        # The id comes first.
+        # The id is printed before this line.
         self.assertTrue(lab.poll(lambda: "hlaunch stop" in terminal.err, 40), str(terminal))
         job = terminal.out.strip()
-        # All that the terminal has, with its session.
+        # All processes of the terminal's session are killed, as when it closes.
 
         def sleeps():
             return [pid for pid in lab.descendants(terminal.pid)
@@ -170,7 +171,7 @@ class OnHosts(Commands, hosts_test.SshTest):
         status = self.assert_says(".", "status", job, "--json")
         self.assertEqual(len(json.loads(status.out)["nodes"]), 3, str(status))
         self.assert_says(f"job {job}, round 1: 3 workers", "why")
-        # Whose agent is no worse for it.
+        # The agent is unaffected by a broken connection.
         self.kill_ssh("node2")
         self.assertTrue(lab.poll(lambda: "connection to node2 broke" in attached.err, 10),
                         str(attached))
@@ -185,7 +186,7 @@ class OnHosts(Commands, hosts_test.SshTest):
         job = self.detached(run)
         everywhere = lambda: all(self.alive())
         self.assertTrue(lab.poll(everywhere, 20), str(run))
-        self.kill_ssh()  # It goes on without any of them.
+        self.kill_ssh()  # The job goes on without any connection.
         follows = self.command("logs", "-f", job)
         self.assertTrue(lab.poll(lambda: follows.out.count(" broke") == 2, 10), str(follows))
         self.assertTrue(everywhere(), self.alive())

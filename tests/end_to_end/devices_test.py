@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Workers get their devices, on a machine that a folder of files describes."""
+"""Workers get their devices on a machine that a folder of files describes."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import os
 import jobs
 import lab
 
-MODULES = [5, 4, 7, 6, 1, 0, 3, 2]  # By the kernel's number.
+MODULES = [5, 4, 7, 6, 1, 0, 3, 2]  # By the kernel's device index.
 DUMP = "import json, os; print('ENV', json.dumps(dict(os.environ)), flush=True)"
 
 
@@ -48,7 +48,7 @@ class Devices(jobs.JobTest):
                                    env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})})
 
     def seen(self, *words, env=None):
-        """What the workers saw, by local rank."""
+        """The environments that the workers saw, by rank."""
         run = self.hlaunch(*words, "--no-python", jobs.PYTHON, "-c", DUMP, env=env)
         self.assert_done([run], 0, 20)
         lines = [line.split("ENV ", 1)[1] for line in run.out.splitlines() if "ENV " in line]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A node that is to be used no more, by a person's word or by its own notice, is replaced."""
+"""A node that is drained, by a user's command or by its own notice, is replaced."""
 
 import http.server
 import os
@@ -63,7 +63,7 @@ class Drained(jobs.JobTest):
 
 
 class Imds(http.server.BaseHTTPRequestHandler):
-    """AWS's metadata service: a token first, and a notice from the second question on."""
+    """AWS's metadata service: it demands a token, and has a notice from the second request on."""
 
     asked = 0
 
@@ -100,7 +100,7 @@ class SpotNotice(unittest.TestCase):
                 self.assertEqual(notice.read(),
                                  'the cloud takes this machine: {"action": "terminate"}\n')
             server.shutdown()
-        self.assertGreaterEqual(Imds.asked, 2)  # More where an answer came too late.
+        self.assertGreaterEqual(Imds.asked, 2)  # More if an answer came too late.
 
 
 if __name__ == "__main__":

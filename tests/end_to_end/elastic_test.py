@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""When a job that is well grows, and what the loss of a node means for it if the user says so."""
+"""When a healthy job grows, and what the loss of a node does to it where the user sets options."""
 
 import jobs
 import lab

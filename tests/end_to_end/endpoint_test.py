@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Who hosts the rendezvous: the owner of the endpoint's address, whatever that is called and
-whenever it is known; behind a service or a NAT, node rank 0 or a node with is_host=1."""
+"""Which node hosts the rendezvous: the owner of the endpoint's address, under any name and whenever
+that name resolves; behind a service or a NAT it is node rank 0 or a node with is_host=1."""
 
 import pathlib
 import signal
@@ -16,7 +16,7 @@ IS_HOST = ["--rdzv-conf", "is_host=1"]
 
 
 class Service(jobs.JobTest):
-    """node2 is no node of the job: its address is a service in front of one that is."""
+    """node2 is no node of the job: its address is a service in front of a node."""
 
     count = 3
     endpoint = "node2:29400"
@@ -27,7 +27,7 @@ class Service(jobs.JobTest):
         return relay
 
     def run_two(self, first, second):
-        """A job on node0 and node1 with these options; both must succeed."""
+        """Runs a job on node0 and node1 with these options; both must succeed."""
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", self.endpoint, "-v",
                            "--join-timeout", "20", *options, jobs.WORKER, "env",
                            env={"PYTHON_EXEC": jobs.PYTHON})
@@ -76,9 +76,9 @@ class Service(jobs.JobTest):
 
 
 class Nobody(jobs.JobTest):
-    """Nobody hosts: every node says what it believes, once, and gives up in time."""
+    """No node hosts: every node reports once what it believes, and gives up in time."""
 
-    CASES = [  # job id, endpoint, options, what it must say
+    CASES = [  # job id, endpoint, options, the expected message
         ("refused", "node1:29477", [],
          r"nobody answers at node1:29477 for 5 s: node1 resolves to 10\.77\.0\.11, which is no "
          r"address of this host, and this node is not node rank 0 \(this host: eth0 10\.77\.0\.10, "
@@ -153,7 +153,7 @@ class Names(jobs.JobTest):
                  ["--master-addr", "job.example", "--node-rank", "1"]]
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-id", f"j{index}", *form, "-v",
                            "--no-python", "true") for index, form in enumerate(forms)]
-        for run in runs[::2]:  # The other decides first, and says nothing meanwhile.
+        for run in runs[::2]:  # The second one decides first, and prints nothing meanwhile.
             run.wait_for("waiting .*resolving 'job.example'")
         for run in runs:
             run.signal(signal.SIGINT)
@@ -169,7 +169,7 @@ class Names(jobs.JobTest):
         self.assertEqual(jobs.environments(runs[0])[0]["MASTER_ADDR"], "10.78.0.10")
 
     def test_a_node_is_reached_at_its_local_addr(self):
-        """MASTER_ADDR on the network that the user names, also on the host of the rendezvous."""
+        """MASTER_ADDR is on the network that the user names, on the host of the rendezvous too."""
         for node in self.nodes:
             node.add_interface("eth1", f"10.78.0.{node.index + 10}/24")
         self.nodes[0].know("node0-ib", "10.78.0.10")

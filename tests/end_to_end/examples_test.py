@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What the manual's pages show, run as they show it: deploy/examples."""
+"""The examples of deploy/examples, run as the manual's pages show it."""
 
 import signal
 
@@ -14,7 +14,7 @@ EXAMPLES = lab.ROOT / "deploy/examples"
 
 
 class Elastic(torch_test.WithTorch):
-    """train_elastic.py: training goes on from its checkpoint whatever becomes of the nodes."""
+    """train_elastic.py: training goes on from its checkpoint whatever happens to the nodes."""
 
     def train(self, nodes, steps=1_000_000, options=()):
         return [node.start(lab.HLAUNCH, "--nnodes", "1:2", "--max-restarts", 3, "--last-call", 1,
@@ -25,7 +25,7 @@ class Elastic(torch_test.WithTorch):
                            env={"PYTHON_EXEC": self.python()}) for node in nodes]
 
     def assert_goes_on(self, run, workers, restart):
-        """A round begins where the one before has saved, and saves; returns its first step."""
+        """A round starts at a checkpoint of the round before, and saves; returns its first step."""
         first = run.wait_for(rf"steps ([1-9]\d*0) to \d+ with {workers} workers, restart {restart}",
                              LONG)[1]
         self.assertIn(f"step {int(first):4d} ", run.out, str(run))
@@ -67,7 +67,7 @@ class Elastic2(Elastic):
 
 
 class Debugger(jobs.JobTest):
-    """debug_one_rank.py: one rank stops, and somebody looks into it."""
+    """debug_one_rank.py: one rank stops for a debugger."""
 
     count = 1
 
@@ -88,7 +88,7 @@ class Debugger(jobs.JobTest):
         self.assert_done([run], jobs.OK, 20)
 
 
-# What a person says in nc.
+# What a user types in nc.
 CONVERSATION = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as there:

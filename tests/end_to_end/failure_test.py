@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker fails: everyone hears of it at once, the job restarts or ends, nothing stays behind."""
+"""A worker fails: all nodes hear of it at once, the job restarts or ends, and nothing is left."""
 
 import dataclasses
 import os
@@ -15,14 +15,14 @@ import lab
 
 @dataclasses.dataclass
 class Failure:
-    """One way for rank 3 (on node1) to fail, and what users must be told."""
+    """A way for rank 3 (on node1) to fail, and what users must be told."""
 
     name: str
-    actions: list  # Of e2e_worker.py.
+    actions: list  # Arguments of e2e_worker.py.
     code: int
-    says: list  # Patterns, all to be found in what each node's hlaunch says.
-    report: str = ""  # One node prints the whole report, with this in it.
-    kill: int = 0  # Send this signal to rank 3 from outside.
+    says: list  # Patterns that the output of each node's hlaunch must match.
+    report: str = ""  # Exactly one node prints the whole report, which contains this.
+    kill: int = 0  # A signal to send to rank 3 from outside.
     program: tuple = (jobs.WORKER,)
 
 
@@ -84,7 +84,7 @@ class WorkerFails(jobs.JobTest):
     def test_all_ends_well_with_every_worker_told_its_place(self):
         runs = self.start(jobs.WORKER, "family", "env", options=OPTIONS)
         self.assert_done(runs, jobs.OK, 30)
-        for run in runs:  # What the families are.
+        for run in runs:  # The processes of the families.
             self.assert_said(run, r"the workers exited and left \d+ processes behind: .*\[\d+\]")
         workers = [facts for run in runs for facts in jobs.environments(run)]
         places = sorted((facts["RANK"], facts["GROUP_RANK"], facts["LOCAL_RANK"],
@@ -96,11 +96,11 @@ class WorkerFails(jobs.JobTest):
 
 
 class OthersTakeLong(jobs.JobTest):
-    """The worker on node1 heeds no SIGTERM: the job's end takes as long as it is given."""
+    """The worker on node1 ignores SIGTERM, so the job's end takes as long as it may."""
 
     def test_the_report_waits_for_nobody(self):
         folder = self.nodes[0].folder
-        (folder / "message").touch()  # Only a file that is there is written.
+        (folder / "message").touch()  # Only an existing file is written.
         options = ["--shutdown-timeout", "600", "--report", "report", "--termination-log", "message"]
         runs = self.start(jobs.WORKER, "stubborn", "env", "await", "go", "fail", "0", "7", "0",
                           options=options)
@@ -143,7 +143,7 @@ class WorkerFailsOnOneNode(jobs.JobTest):
 
 
 class WhatFollowsAFailure(jobs.JobTest):
-    """--end-on, --free-on and --restart-pause, each worker exiting with the code that it counts to."""
+    """--end-on, --free-on and --restart-pause. Workers' exit codes depend on the attempt."""
 
     count = 1
 
@@ -183,7 +183,7 @@ class WhatFollowsAFailure(jobs.JobTest):
 
 
 class WorkerIsStuck(jobs.JobTest):
-    """A frozen cgroup holds its processes as a hung file system does: no signal ends them."""
+    """Processes of a frozen cgroup behave as on a hung file system: no signal ends them."""
 
     count = 1
 
@@ -196,7 +196,7 @@ class WorkerIsStuck(jobs.JobTest):
             self.skipTest(f"no freezer cgroup can be made here: {error}")
         self.addCleanup(self.group.rmdir)
         super().setUp()
-        self.addCleanup(self.thaw)  # Before the lab ends what was frozen, which is after it.
+        self.addCleanup(self.thaw)  # It runs before the lab ends the frozen process.
 
     def thaw(self):
         self.write("freezer.state", "THAWED")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Never two rounds at once, as the workers themselves write it down, when hlaunch's own processes
-stand still on a node whose workers go on."""
+"""There are never two rounds at once, even if hlaunch's own processes stand still on a node whose
+workers go on. The workers themselves record when they lived."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ import time
 import jobs
 import lab
 
-LOSS_LIMIT, MARGIN = 6, 6  # A busy machine lets a process wait for seconds.
+LOSS_LIMIT, MARGIN = 6, 6  # A process may wait for seconds on a busy machine.
 WORKER = str(lab.WORKERS / "e2e_rounds_worker.py")
 OPTIONS = ["--nproc-per-node", 2, "--loss-limit", LOSS_LIMIT, "--shutdown-timeout", 1,
            "--max-restarts", 3, "--last-call", 1, "--preflight", "off"]
@@ -46,7 +46,7 @@ class StandsStillOfTwo(jobs.JobTest):
         return found
 
     def living(self, count, runs):
-        """Whether `count` workers of the newest round have begun."""
+        """Whether `count` workers of the newest round have begun, or a run has ended."""
         if any(run.process.poll() is not None for run in runs):
             return True
         lives = self.lives()
@@ -54,7 +54,7 @@ class StandsStillOfTwo(jobs.JobTest):
         return sum(life[0] == newest for life in lives) == count
 
     def wait_for_next_round(self, runs):
-        """Waits until the others run without node rank `count - 1`."""
+        """Waits until the other nodes run without node rank `count - 1`."""
         before = {life[0] for life in self.lives()}
         def begun():
             return sum(life[0] not in before for life in self.lives()) == 2 * (self.count - 1)
@@ -76,13 +76,13 @@ class StandsStillOfTwo(jobs.JobTest):
         self.assert_done(runs, jobs.OK, 20)
 
     def go_on(self, run, *pids):
-        """Continues processes of a run; nsenter has stopped itself with the keeper."""
+        """Continues processes of a run; nsenter has stopped itself along with the keeper."""
         for pid in (*pids, run.process.pid):
-            with contextlib.suppress(ProcessLookupError):  # Ended by one that went on before it.
+            with contextlib.suppress(ProcessLookupError):  # Another one ended it.
                 os.kill(pid, signal.SIGCONT)
 
     def stay(self, seconds):
-        """Lets so much time pass: what is tested is that nothing happens."""
+        """Lets this time pass: the test is that nothing happens."""
         begin = time.monotonic()
         lab.poll(lambda: time.monotonic() > begin + seconds, seconds + 1)
 
@@ -137,7 +137,7 @@ class StandsStill(StandsStillOfTwo):
         runs = self.start_all()
         frozen = [runs[-1].pid, *runs[-1].descendants()]
         for pid in frozen:
-            with contextlib.suppress(ProcessLookupError):  # A check of the node's health that ended.
+            with contextlib.suppress(ProcessLookupError):  # A health check that ended.
                 os.kill(pid, signal.SIGSTOP)
         self.wait_for_next_round(runs)
         thawed = time.monotonic()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Scripts that know nothing of hlaunch: their ranks can be asked what they do."""
+"""Scripts that do not know hlaunch: hlaunch can still find out what their ranks do."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Tap(WithTap):
     def tapped(self, mode, env=None):
         run = self.hlaunch("--nproc-per-node", 2, WORKER, mode, env=env)
         self.assert_done([run], jobs.OK, 120)
-        self.assertNotIn("WorkerServer", run.err, str(run))  # The server's greeting and farewell.
+        self.assertNotIn("WorkerServer", run.err, str(run))  # The server's first and last line.
         self.assertEqual(run.out.count(f"] {mode}: "), 2, str(run))
         return run.out.count(": tapped")
 
@@ -43,10 +43,10 @@ class Tap(WithTap):
 
 
 class Hanging(WithTap):
-    """Three ranks; the last of them is the odd one."""
+    """Three ranks; the last one differs from the others."""
 
     def hangs(self, mode, *options, says):
-        """Starts the worker, and fails it for what is found, which ends the job."""
+        """Starts the worker and waits for these findings, which end the job as a failure."""
         runs = self.start(*options, WORKER, mode, env={"PYTHON_EXEC": self.python()},
                           options=["--nproc-per-node", self.each, "--hang-timeout", 4,
                                    "--hang-action", "fail", "--shutdown-timeout", 1])
@@ -66,7 +66,7 @@ class Hanging(WithTap):
 
 
 class Hangs(Hanging):
-    """On one node."""
+    """Hangs on one node."""
 
     def test_a_rank_that_sleeps_is_named_with_its_line(self):
         runs = self.behind("sleep", 4, r"stands in sleep \(hang_worker.py:\d+\)")
@@ -127,7 +127,7 @@ class HangsAgain(WithTap):
 
 
 class HangsOnHosts(Hanging):
-    """Each rank on a host of its own. The bench of hangs has the others."""
+    """Each rank runs on its own host. The bench of hangs has the other cases."""
 
     count, each = 3, 1
 
@@ -186,10 +186,10 @@ class NoHang(WithTap):
 
 
 class Asking(WithTap):
-    """People who ask what the ranks of job "a" do."""
+    """Users ask what the ranks of job "a" do."""
 
     each, token = 2, lab.TOKEN
-    nnodes = None  # As many as there are nodes.
+    nnodes = None  # None stands for the number of nodes.
 
     def job(self, *words, options=()):
         words = words or (jobs.WORKER, "env", "sleep", 600)
@@ -203,7 +203,7 @@ class Asking(WithTap):
         return {"HLAUNCH_TOKEN": self.token} if self.token else {}
 
     def ask(self, word, *words, job="a", node=-1, code=0, env=None):
-        """From the last node: the rendezvous is on the first."""
+        """Asks from the last node, since the rendezvous is on the first one."""
         words = [*words, *([] if "--timeout" in words else ["--timeout", 60])]
         run = self.nodes[node].run(lab.HLAUNCH, word, job, "--rdzv-endpoint", self.endpoint, *words,
                                    env=self.secret() if env is None else env)
@@ -212,7 +212,7 @@ class Asking(WithTap):
         return run
 
     def await_why(self, pattern):
-        """What is said once `pattern` matches it: the rendezvous may be yet to come."""
+        """The output of `why` once `pattern` matches it; the rendezvous may come up later."""
         said = []
         def matches():
             said.append(self.ask("why", code=None))
@@ -227,7 +227,7 @@ class Asking(WithTap):
 
 
 class Why(Asking):
-    """On two hosts with two ranks each."""
+    """Two hosts with two ranks each."""
 
     count = 2
 
@@ -272,13 +272,13 @@ class Why(Asking):
                          "--rank 4: round 1 has 4 ranks, from 0 on")
 
     def stands_still(self):
-        """An agent that does is named, and the others answer all the same."""
+        """`why` names an agent that stands still, and the others still answer."""
         agent = jobs.agent_of(self.runs[1])
         os.kill(agent, signal.SIGSTOP)
         said = self.ask("why", "--timeout", 6, node=0).out
         os.kill(agent, signal.SIGCONT)
         self.assertRegex(said, r"(?m)^node1 \(ranks 2,3\) has not answered for 6 s$")
-        # Unless this machine is busy.
+        # On a busy machine node0 may not have answered in time either.
         self.assertRegex(said, r"(?m)^(ranks 0,1 \(node0\): each is in all_reduce|node0 .* has)")
 
     def test_all_is_well(self):
@@ -290,7 +290,7 @@ class Why(Asking):
 
 
 class WhyWithoutTorch(Asking):
-    """Without a token too: everybody may ask where ranks are, and few may see code."""
+    """Without a token, too: anyone may ask where ranks are, but only few may see code."""
 
     count, token = 2, None
 
@@ -311,7 +311,7 @@ class WhyWithoutTorch(Asking):
 
 
 class WhyOnOneHost(Asking):
-    """The agent beside the rendezvous, in its process."""
+    """The agent runs in the same process as the rendezvous."""
 
     count = 1
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""No job starts on a bad node: each host is described by a folder of files, one of them badly."""
+"""No job starts on a bad node. A folder of files describes each host; one of them is bad."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import subprocess
 import jobs
 import lab
 
-BAD = 2  # Of the nodes that are started first.
+BAD = 2  # The bad node's index, one of the nodes that start first.
 BAD_MEMORY = str(lab.BIN.parent / "tests/workers/bad_memory/hlaunch")
 PORT = "sys/class/infiniband/mlx5_0/ports/1"
 XID_79 = "6,1,9990000000,-;NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
@@ -24,7 +24,7 @@ def put(path, text):
 
 
 def describe(node, rate=400, log="6,1,5,-;Linux version 6.1"):
-    """A host with one InfiniBand port, and a kernel that has something to say."""
+    """Describes a host with one InfiniBand port and this kernel log."""
     root = node.folder / "machine"
     for name, text in {"state": "4: ACTIVE", "phys_state": "5: LinkUp",
                        "rate": f"{rate} Gb/sec (4X NDR)"}.items():
@@ -39,7 +39,7 @@ class HealthTest(jobs.JobTest):
 
     command = [jobs.WORKER, "env"]
 
-    bad_memory = None  # The node that has it.
+    bad_memory = None  # The node with bad memory.
 
     def program(self, node):
         return BAD_MEMORY if node is self.bad_memory else lab.HLAUNCH
@@ -57,12 +57,12 @@ class HealthTest(jobs.JobTest):
                        check=True, timeout=10 * lab.PATIENCE)
 
     def give_equal_links(self):
-        """Slow enough that they are what is measured, and not what else a busy machine does."""
+        """Makes the links slow enough that they, and not a busy machine, limit what is measured."""
         for node in self.nodes:
             self.limit_link(node, "100mbit", "8kb")
 
     def hold(self, late):
-        """The round cannot begin before release: a firewall swallows what this node sends."""
+        """Delays the round until `release`: a firewall drops the packets that this node sends."""
         self.late = late
         late.run("iptables", "-A", "OUTPUT", *self.swallowed())
 
@@ -70,7 +70,7 @@ class HealthTest(jobs.JobTest):
         return ["-p", "tcp", "-d", self.nodes[0].ip, "--dport", "30000:65535", "-j", "DROP"]
 
     def release(self, runs, spare):
-        """Once the spare is there."""
+        """Starts the spare, then lets the round begin."""
         runs[0].wait_for("waiting .* for the other nodes", 10)
         runs += self.start_on([spare], 4)
         runs[-1].wait_for("stands by as a spare")
@@ -192,7 +192,7 @@ class Doctor(HealthTest):
 
 
 class Running(HealthTest):
-    """What becomes worse while workers run is named, once, here and at the first node."""
+    """A state that gets worse while workers run is reported once, here and at the first node."""
 
     count = 3
     command = [jobs.WORKER, "env", "await", "go"]
@@ -208,8 +208,8 @@ class Running(HealthTest):
         return ["--log-dir", self.nodes[0].folder / "logs"]
 
     def await_first_turn(self):
-        """Until a loss of BAD's link is told of, as what was lost before its first turn is not. How
-        many it has lost, then."""
+        """Adds link losses on BAD until one is reported, since losses before the first check are
+        not. Returns their number."""
         for count in range(1, 50):
             put(self.nodes[BAD].folder / "machine" / PORT / "counters/link_downed", str(count))
             if lab.poll(lambda: "node2: link losses: " in self.runs[0].err, 0.2):
@@ -275,7 +275,7 @@ class Running(HealthTest):
 
 
 class Together(HealthTest):
-    """Nodes measure each other: a bad one is replaced by a spare, and the training is done."""
+    """Nodes measure each other. A spare replaces the bad node, and the training finishes."""
 
     command = [lab.ROOT / "deploy/examples/train_ddp.py", "--steps", 5]
 

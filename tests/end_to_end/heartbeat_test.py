@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker that stalls is named by its heartbeats, and what follows is the restart policy's."""
+"""Heartbeats tell which worker stalls. The restart policy decides what follows."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ PACKAGE = str(lab.BIN.parent / "python")
 
 
 class ThreeWorkers(jobs.JobTest):
-    """On one node; rank 1 stalls."""
+    """Three workers on one node; rank 1 stalls."""
 
     count = 1
 
@@ -47,7 +47,7 @@ class Stalls(ThreeWorkers):
                 path = re.search(r"all stacks are in (\S+)", run.err)[1]
                 kept = pathlib.Path(path).read_text(encoding="utf-8")
                 self.assertRegex(kept, r"rank 1: no heartbeat for .*last step 5\n\npython")
-                if function:  # A stopped process shows itself to py-spy and gdb only.
+                if function:  # A stopped process can only be read with py-spy and gdb.
                     self.assert_said(run, rf'\| +File ".*heartbeat_worker.py", line \d+, in {function}')
 
     def test_a_step_that_does_not_move_is_a_stall(self):
@@ -60,7 +60,7 @@ class Stalls(ThreeWorkers):
         for way in ("announced", "silent"):
             with self.subTest(way):
                 self.nodes[0].run("rm", "-f", "done", cwd=self.nodes[0].folder)
-                # Ten times what a worker needs to start.
+                # Ten times the time that a worker needs to start.
                 run = self.hlaunch(WORKER, way, timeout=10)
                 unheard = "no heartbeat has come from rank 1: not watched"
                 if way == "silent":
@@ -98,7 +98,7 @@ def has_torch():
 
 @unittest.skipUnless(has_torch(), f"{jobs.PYTHON} has no torch")
 class StallsInTorch(ThreeWorkers):
-    """The others wait for rank 1 in a barrier of torch's and stall as well."""
+    """The others wait for rank 1 in a barrier of torch and stall as well."""
 
     def test_who_waits_for_the_stalled_rank_is_not_blamed(self):
         for _ in range(3):

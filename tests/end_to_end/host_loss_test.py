@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The node that hosts the rendezvous dies, stands still or is started anew, and the job goes on:
-with --on-host-loss its own agents keep its record."""
+"""The node that hosts the rendezvous dies, stands still or restarts, and the job goes on: with
+--on-host-loss the agents of the job keep its record."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ import jobs
 import lab
 
 LEADS = r"node0, which held the rendezvous, does not answer; node[12] leads it since"
-WITNESS_TIME = 2  # Until agents know who keeps the record: a beat, and a sign of life.
+WITNESS_TIME = 2  # Until agents know the record's keepers: a beat, and a sign of life.
 
 
 def kill_all(run):
-    """All of a node's processes at once: none sees another one die, and tells of it."""
+    """Kills all processes of a node at once: none sees another one die and can report it."""
     below = run.descendants()
     for number, pids in ((signal.SIGSTOP, below), (signal.SIGKILL, [run.pid, *below])):
         for pid in pids:
@@ -34,7 +34,7 @@ class HostLossTest(jobs.JobTest):
     env = {}
 
     def options_of(self, _):
-        """What a node is given beside all this."""
+        """Further options of a node."""
         return ()
 
     def start_job(self, nodes=None):
@@ -54,7 +54,8 @@ class HostLossTest(jobs.JobTest):
         return runs
 
     def await_witnesses(self, runs, number):
-        """Until so many nodes keep the record, as the leader says, and the others know of it."""
+        """Waits until `number` nodes keep the record, as the leader says, and the others know
+        it."""
         runs[0].wait_for(f"becomes a witness, one of {number}\\n", 30)
         for run in runs[1:]:
             run.wait_for(f"this node knows of {number} witnesses", 30)
@@ -95,7 +96,7 @@ class HostStandsStillAtLength(HostLossTest):
         for run in runs[1:]:
             run.wait_for(LEADS, 20)
         os.kill(agent, signal.SIGCONT)
-        runs[0].wait_for(LEADS, 10)  # It hears so from the one that leads.
+        runs[0].wait_for(LEADS, 10)  # The new leader tells it.
         self.end(runs)
         self.assertEqual([len(jobs.environments(run)) for run in runs], [1, 1, 1], self.told(runs))
 
@@ -140,7 +141,7 @@ class OneOfTwoContinues(HostLossTest):
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class TenHostsAtLength(HostLossTest):
-    """Ten hosts in a row die, and each is started anew."""
+    """Ten hosts die one after the other, and each is started again."""
 
     count = 4
 
@@ -161,8 +162,8 @@ class TenHostsAtLength(HostLossTest):
         self.end(runs)
 
     def leader(self, runs):
-        """The node of which a node was told last that it leads; at first node0. One that was
-        started anew has heard less."""
+        """The node that was reported last as leader, at first node0. The run with the most reports
+        counts, since a node that was started again has seen fewer."""
         said = max((re.findall(r"; node(\d) leads it since", run.err) for run in runs), key=len)
         return int(said[-1]) if said else 0
 

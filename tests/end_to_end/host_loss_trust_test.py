@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A job whose nodes have a token or certificates outlives the host of its rendezvous, and strangers
-can neither keep its record, nor read or change it, wherever it is kept."""
+"""A job whose nodes have a token or certificates outlives the host of its rendezvous. Strangers can
+neither keep its record nor read or change it, on any node."""
 
 import os
 import re
@@ -17,11 +17,11 @@ import trust_test
 
 FALSE_WITNESS = lab.WORKERS / "false_witness.py"
 JOB = "a-job-of-ours"
-FAR_AHEAD = 1 << 61  # A term that would depose whoever leads.
+FAR_AHEAD = 1 << 61  # A term that would depose any leader.
 
 
 class HostDiesWithTrust(host_loss_test.HostLossTest):
-    """Of three nodes; the fourth is the stranger's."""
+    """A job on three nodes; the fourth node is the stranger's."""
 
     count = 4
     least = 2
@@ -37,13 +37,13 @@ class HostDiesWithTrust(host_loss_test.HostLossTest):
 
 class Strangers(HostDiesWithTrust):
     env = {"HLAUNCH_TOKEN": lab.TOKEN}
-    # How one without any token speaks to a port: in clear, with some name, and with the one that can
-    # be read on the wire.
+    # A stranger without a token connects in clear, with some server name, or with the job's server
+    # name, which can be read on the wire.
     ways = ("clear", "stranger.hlaunch", trust_test.server_name(lab.TOKEN))
     holder = "token"
 
     def witnesses(self, places, term, ways, env, seconds):
-        """{(node, port, way): what came of a message}, all at once."""
+        """{(node, port, way): the outcome of a message}; all messages are sent at once."""
         tried = {(node, port, way): self.stranger.start(
             sys.executable, FALSE_WITNESS, node.ip, port, JOB, term, way, seconds, env=env)
                  for node, port in places for way in ways}
@@ -51,7 +51,7 @@ class Strangers(HostDiesWithTrust):
         return {key: run.out.strip() for key, run in tried.items()}
 
     def keepers(self, runs):
-        """(node, port) of each that keeps the record: who has the token is answered there."""
+        """(node, port) of each node that keeps the record; it answers those who have the token."""
         places = [(node, port) for node, run in zip(self.nodes, runs)
                   for port in attack_test.listening(jobs.agent_of(run))]
 

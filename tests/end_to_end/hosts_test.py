@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`hlaunch --hosts` on hosts with real sshds: one command starts all, and nothing is left."""
+"""`hlaunch --hosts` on hosts with real sshds: one command starts all and leaves nothing behind."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ import ssh_lab
 
 NOT_STARTED = jobs.CODES["NotStarted"]
 LOSS_LIMIT = 6  # Seconds.
-# What an agent of another version says. The nonce is a field of what it reads.
+# An agent of another version writes this. The nonce is a field of its input.
 OTHER_VERSION = """#!/bin/sh
 nonce=$(dd bs=4096 count=1 2> /dev/null | tr -c 'A-Za-z0-9=_-' '\\n' | sed -n 's/^.*nonce=//p')
 echo "hlaunch-agent/1 $nonce started 9.9.9+fedcba 1"
@@ -24,7 +24,7 @@ exec sleep 5
 
 
 class SshTest(jobs.JobTest):
-    """Every node has an sshd and takes node0's key, and node0 knows all of them."""
+    """Every node has an sshd that accepts node0's key, and node0 knows all host keys."""
 
     count = 4
 
@@ -41,7 +41,7 @@ class SshTest(jobs.JobTest):
             *words, env={"PYTHON_EXEC": jobs.PYTHON, **(env or {})}, **more)
 
     def left(self):
-        """What lives on any node besides sshd and what belongs to it."""
+        """The processes on any node, except sshd and its children."""
         return [f"{node.name}: {line}" for node in self.nodes
                 for line in node.processes().values()
                 if not line.startswith(("sshd", ssh_lab.SSHD))]
@@ -51,7 +51,7 @@ class SshTest(jobs.JobTest):
         self.assertEqual(self.left(), [], self.told(self.lab.runs[-1:]))
 
     def pids(self, node, pattern):
-        """As the test sees them."""
+        """The pids, as the test sees them."""
         return [pid for pid in lab.descendants(node.init)
                 + [each for run in self.lab.runs for each in lab.descendants(run.process.pid)
                    if run.node is node]
@@ -69,13 +69,13 @@ class Started(SshTest):
         self.assertEqual([group for _, group in by_node], [0, 0, 1, 1, 2, 2, 3, 3])
         self.assertEqual(run.out.count("hello there; $x"), 8, str(run))
         self.assert_nothing_left()
-        # A failure: the worker's own code, and one report.
+        # A failing job ends with the worker's own code and reports it once.
         run = self.launch(jobs.WORKER, "env", "fail", 2, 37, 0, "sleep", 60)
         self.assertEqual(run.wait(60), 37, str(run))
         self.assertEqual(len(re.findall("job failed: rank 2 ", run.err)), 1, str(run))
         self.assertEqual(run.err.count("exit code 37"), 1, str(run))
         self.assert_nothing_left()
-        # Standard input is rank 0's; a hostfile has the workers of each.
+        # Standard input goes to rank 0. The hostfile gives each host's number of workers.
         hostfile = self.nodes[0].folder / "hosts"
         hostfile.write_text("# two\nnode2 slots=2\nnode1\n", encoding="utf-8")
         text = self.nodes[0].folder / "input"
@@ -90,7 +90,8 @@ class Started(SshTest):
         self.assert_nothing_left()
 
     def test_a_jump_host_gets_no_more_connections_at_once_than_its_sshd_takes(self):
-        # Twelve names of one host, behind another one that drops from the ninth on.
+        # The hosts are twelve names of one host, behind a jump host that drops connections from the
+        # ninth on.
         jump, host = self.nodes[3], self.nodes[1]
         self.ssh.limit(jump, "8:100:9")
         self.ssh.limit(host, "100")
@@ -138,7 +139,7 @@ class Started(SshTest):
             self.assert_nothing_left()
             self.ssh.heal()
             ssh_lab.at(node, "iptables -F OUTPUT && ip6tables -F OUTPUT")
-        # Enough are there without it.
+        # The other nodes are enough for the job.
         run = self.launch("--nnodes", "2:4", "--last-call", 1, jobs.WORKER, "env", cwd="/")
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertRegex(run.err, "node3: .*the job goes on without it")
@@ -152,7 +153,7 @@ class Started(SshTest):
         run = self.launch(jobs.WORKER, "env", hosts="node0,node1")
         self.assertEqual(run.wait(30), NOT_STARTED, str(run))
         self.assertRegex(run.err, "cannot start on node1: .*send it with --push", str(run))
-        # One of few tools: a container's.
+        # A PATH with few tools, as in a container.
         tools = bare.folder / "tools"
         tools.mkdir()
         bare.run("busybox", "--install", "-s", tools)
@@ -162,7 +163,7 @@ class Started(SshTest):
         self.assertEqual(run.wait(60), 0, str(run))
         nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
         self.assertEqual(nodes, list("001"), str(run))
-        # Nor while it runs, so that nothing can be left whatever is killed.
+        # It keeps nothing while it runs either, so nothing can be left whichever process is killed.
         run = self.launch("--push", "--launch-agent", f"ssh -oBatchMode=yes %h env TMPDIR={kept}",
                           jobs.WORKER, "env", "sleep", 600, hosts="node0,node1")
         self.wait_for_workers([run], 2, 30)
@@ -172,7 +173,7 @@ class Started(SshTest):
         self.assert_nothing_left(4 * LOSS_LIMIT)
 
     def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
-        # A stand-in for LSF's, which takes the job's variables along, and goes by ssh.
+        # A stand-in for LSF's blaunch that passes the job's variables on and uses ssh.
         folder = self.nodes[0].folder / "lsf"
         folder.mkdir()
         (folder / "blaunch").write_text(
@@ -221,7 +222,7 @@ class NothingLeft(SshTest):
                     os.kill(run.pid, signal.SIGKILL)
                 elif victim == "ssh":
                     for pid in self.pids(self.nodes[0], "^ssh "):
-                        with contextlib.suppress(ProcessLookupError):  # One's end ends the others.
+                        with contextlib.suppress(ProcessLookupError):  # One may end others.
                             os.kill(pid, signal.SIGKILL)
                 elif victim == "stubs":
                     for node in self.nodes[1:]:

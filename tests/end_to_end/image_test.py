@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The image of deploy/container, built by podman, and the Indexed Job of deploy/kubernetes as pods
-on nodes of the lab: any user, a root that is read only, no init, limits, a real SIGTERM.
+"""The image of deploy/container, built with podman, and the Indexed Job of deploy/kubernetes as
+pods on nodes of the lab: any user, a read-only root, no init, limits, a real SIGTERM.
 """
 
 import json
@@ -37,7 +37,7 @@ def documents(path):
 
 
 class ImageCase(lab.LabTest):
-    """Has podman with the image in its store."""
+    """Provides podman with the image in its store."""
 
     @classmethod
     def setUpClass(cls):
@@ -57,7 +57,7 @@ class ImageCase(lab.LabTest):
 
     @classmethod
     def build(cls):
-        """All but the stage that compiles, in whose place is what was compiled here."""
+        """Builds the image; this build's programs replace the stage that compiles."""
         built = cls.folder / "built/built"
         for name, place in (("hlaunch", "bin"), ("hlaunch-rendezvous", "bin"),
                             ("hlaunch-agent", "libexec/hlaunch")):
@@ -74,7 +74,7 @@ class PodsCase(ImageCase):
     """Runs the pods of a manifest, one on each node."""
 
     def pods(self, command, manifest=JOB, image=IMAGE, **container):
-        """The Job's pods as its controller makes them, one on each node; returns their names."""
+        """Starts the Job's pods as its controller would, one on each node; returns their names."""
         secret = self.folder / "secret"
         secret.mkdir()
         subprocess.run([lab.BIN / "hlaunch", "token", "--file", secret / "token"], check=True)
@@ -93,14 +93,14 @@ class PodsCase(ImageCase):
                 init.update(image=CARRIER, imagePullPolicy="Never")
             script = next(i for i, word in enumerate(main["args"]) if word[0] != "-")
             main["args"][script:] = ["--no-python", "sh", "-c", command]
-            for probe in ("livenessProbe", "readinessProbe"):  # podman needs systemd for them.
+            for probe in ("livenessProbe", "readinessProbe"):  # podman needs systemd for probes.
                 del main[probe]
             main.pop("ports")  # Only for networks that podman makes.
             main["resources"] = {"limits": {"memory": "256Mi"}}
-            # In place of the cluster's name server.
+            # It replaces the cluster's name server.
             hosts = self.folder / f"hosts-{index}"
             hosts.write_text("127.0.0.1 localhost\n", encoding="utf-8")
-            # podman knows no Secrets as volumes; this one looks as the kubelet makes it.
+            # podman has no Secrets as volumes; this folder looks as the kubelet would make it.
             token = next(volume for volume in spec["volumes"] if volume["name"] == "token")
             token["hostPath"] = {"path": str(secret), "type": "Directory"}
             self.assertEqual(token.pop("secret"), {"secretName": "hlaunch", "defaultMode": 0o440})
@@ -112,14 +112,14 @@ class PodsCase(ImageCase):
                    "metadata": {"name": f"{name}-{index}"}, "spec": spec}
             file = self.folder / f"pod-{index}.json"
             file.write_text(json.dumps(pod), encoding="utf-8")
-            # podman makes no pod on a namespace that is there, but on its own.
+            # podman can put a pod only into the network namespace in which podman itself runs.
             self.podman.run("play", "kube", file, inside=["nsenter", "-t", str(node.init), "-n"])
             self.addCleanup(self.podman.run, "play", "kube", "--down", file, check=False)
             files.append(f"{name}-{index}-{main['name']}")
         return files
 
     def know_the_names(self):
-        """As the headless service makes them known."""
+        """Makes the pods' names known, as the headless service does."""
         names = "".join(f"{node.ip} train-{node.index}.train\n" for node in self.nodes)
         for node in self.nodes:
             with (self.folder / f"hosts-{node.index}").open("a", encoding="utf-8") as hosts:
@@ -134,7 +134,7 @@ class PodsCase(ImageCase):
         self.assertTrue(lab.poll(said, 30, 0.2), "\n".join(map(self.logs, pods)))
 
     def get(self, node, path):
-        """From another node, as the kubelet asks: the HTTP status."""
+        """Asks from another node, as the kubelet does; returns the HTTP status."""
         client = ("import sys, urllib.request as u, urllib.error as e\n"
                   "try: print(u.urlopen(sys.argv[1], timeout=10).status)\n"
                   "except e.HTTPError as error: print(error.code, error.read().decode())")
@@ -144,7 +144,7 @@ class PodsCase(ImageCase):
 
 class Image(PodsCase):
     def hlaunch(self, *words, options=()):
-        """One container, as closed as it can be, with hlaunch as its entry point."""
+        """Runs one container with as few rights as possible and hlaunch as its entry point."""
         return self.podman.run(
             "run", "--rm", "--network=none", "--user", "12345:0", "--read-only",
             "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges",
@@ -177,7 +177,7 @@ class Image(PodsCase):
     def test_a_worker_that_is_killed_for_its_limit_of_memory_is_reported_so(self):
         end = self.folder / "end"
         end.write_text("before")
-        end.chmod(0o666)  # As the kubelet makes it.
+        end.chmod(0o666)  # The kubelet makes it so.
         done = self.hlaunch("--nproc-per-node", 2, "--no-python", "sh", "-c",
                             f'[ $RANK = 0 ] && exec sleep 100; exec python3 -c "{HOG}"',
                             options=["--memory", "96m", "-v", f"{end}:/dev/termination-log"])
@@ -191,7 +191,7 @@ class Image(PodsCase):
         self.await_logs(pods[1:], r"waiting \d+ s for .* cannot resolve 'train-0\.train'")
         self.assertRegex(self.get(self.nodes[1], "/readyz"), "503 waiting .*'train-0.train'")
         self.know_the_names()
-        # With a token the other pod's workers reach the store through their own agent.
+        # With a token, the other pod's workers reach the store through their own agent.
         for pod, address in zip(pods, ("10.77.0.10", "127.0.0.1")):
             self.await_logs([pod], rf"rank \d of 4 as 65532 .* at {address}\n")
         for index, pod in enumerate(pods):
@@ -199,7 +199,7 @@ class Image(PodsCase):
             self.assertEqual(ranks, [str(2 * index), str(2 * index + 1)])
         for node in self.nodes:
             self.assertEqual([self.get(node, "/healthz"), self.get(node, "/readyz")], ["200", "200"])
-        # What the kubelet does with a pod that is to go: SIGTERM to pid 1, and a grace.
+        # The kubelet ends a pod this way: SIGTERM to pid 1, and a grace period.
         self.podman.run("stop", "-t", "30", pods[0])
         codes = [self.podman.run("wait", pod).stdout.strip() for pod in pods]
         self.assertEqual(codes, ["143", str(jobs.NODE_STOPPED)], "\n".join(map(self.logs, pods)))
@@ -209,7 +209,7 @@ class Image(PodsCase):
 
 
 class Carrier(PodsCase):
-    """The image of deploy/package/make_image, which holds the programs and nothing else."""
+    """The image of deploy/package/make_image, which holds only the programs."""
 
     @classmethod
     def build(cls):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Jobs on the lab's nodes: starts hlaunch on each, reads what workers said, finds its processes."""
+"""Jobs on the lab's nodes: starts hlaunch on each, reads workers' output, finds processes."""
 
 import json
 import re
@@ -20,43 +20,43 @@ RENDEZVOUS_LOST, NODE_LOST, NODE_STOPPED, AGENT_LOST = (
     CODES[name] for name in ("RendezvousLost", "NodeLost", "NodeStopped", "AgentLost"))
 NO_RESOURCES, PREFLIGHT = CODES["NoResources"], CODES["Preflight"]
 NO_PROGRESS = CODES["NoProgress"]
-# hlaunch's own failures: all that are beyond 128 + a signal.
+# hlaunch's own failures: all codes beyond 128 + a signal.
 OWN_CODES = sorted(code for code in CODES.values() if code > CODES["SignalBase"])
 
 WORKER = str(lab.WORKERS / "e2e_worker.py")
 WRAPPER = str(lab.WORKERS / "e2e_wrapper.sh")
 PYTHON = "/usr/bin/python3"
 
-# A thread of gloo that lets go of a tensor while Python ends aborts the process, rarely and after
-# all work is done: https://github.com/pytorch/pytorch/issues/190489. A barrier after the last
-# tensors makes it rare. destroy_process_group is no way out beside a DistributedDataParallel of
-# torch 2.13: either that keeps the group, or the thread and the end of the group wait for each
-# other.
+# On rare occasions, after all work is done, a gloo thread that releases a tensor while Python ends
+# aborts the process: https://github.com/pytorch/pytorch/issues/190489. A barrier after the last
+# tensors makes that rare. destroy_process_group does not help with a DistributedDataParallel of
+# torch 2.13: either that object keeps the group, or the thread and the end of the group wait for
+# each other.
 TORCH_ENDS_BADLY = "terminate called without an active exception"
 
 
 def story(events):
-    """The events, but those of a node that is slow, silent or waits, as on a busy machine."""
+    """The events, except those about slow, silent or waiting nodes, as on a busy machine."""
     return [event for event in events if not re.match("waiting|health_|contact_", event["event"])]
 
 
 def own_lines(run):
-    """What hlaunch itself said on stderr, line by line."""
+    """The lines that hlaunch itself wrote to stderr."""
     return [line for line in run.err.splitlines() if re.match(r"hlaunch(\[[^]]*\])?: ", line)]
 
 
 def said_at_once(run):
-    """The lines of stderr, but those that say how long it waits, as on a busy machine."""
+    """The lines of stderr, except those about how long it waits, which a busy machine causes."""
     return [line for line in run.err.splitlines() if not re.match(r"hlaunch(\[[^]]*\])?: waiting ", line)]
 
 
 def environments(run):
-    """The contract's variables as this run's workers saw them, in the order they said so."""
+    """The contract's variables as this run's workers saw them, in the order of their output."""
     return [json.loads(text) for text in re.findall(r"ENV (\{.*\})", run.out)]
 
 
 def agent_of(run):
-    """The pid of the agent: the keeper's only child."""
+    """The pid of the agent, which is the keeper's only child."""
     found = lab.poll(lambda: lab.children(run.pid), 5)
     if not found:
         raise AssertionError(f"the keeper has no agent: {run}")
@@ -64,19 +64,19 @@ def agent_of(run):
 
 
 class JobTest(lab.LabTest):
-    """Starts jobs on all nodes of the lab. Every test ends with no process left anywhere."""
+    """Starts jobs on all nodes of the lab. No process may be left anywhere at a test's end."""
 
     endpoint = "node0:29400"
 
     def start(self, *command, nodes=None, options=(), env=None, cwd=None):
-        """`hlaunch` with the same words on every node; returns the runs in node order."""
+        """Starts `hlaunch` with the same words on every node; returns the runs in node order."""
         nodes = self.nodes if nodes is None else nodes
         meet = ["--nnodes", len(self.nodes), "--rdzv-endpoint", self.endpoint]
         return [node.start(lab.HLAUNCH, *(meet if len(self.nodes) > 1 else []), *options, *command,
                            cwd=cwd, env={"PYTHON_EXEC": PYTHON, **(env or {})}) for node in nodes]
 
     def wait_for_workers(self, runs, count, timeout=20):
-        """Waits until `count` workers in all have said their environment; returns them."""
+        """Waits until `count` workers in total have printed their environment; returns those."""
         def said():
             return [facts for run in runs for facts in environments(run)]
         lab.poll(lambda: len(said()) >= count or any(run.process.poll() is not None
@@ -93,7 +93,7 @@ class JobTest(lab.LabTest):
             self.assertRegex("\n".join(own_lines(run)), pattern, str(run))
 
     def assert_done(self, runs, codes, timeout):
-        """All end within `timeout` with these codes (a list per run; a tuple: any of them)."""
+        """All runs end in time with these codes (a list: one per run; a tuple: any of them)."""
         codes = codes if isinstance(codes, list) else [codes] * len(runs)
         deadline = time.monotonic() + timeout
         for run, expected in zip(runs, codes):
@@ -103,8 +103,9 @@ class JobTest(lab.LabTest):
         self.assert_nothing_left()
 
     def run_torch(self, start, proof, timeout):
-        """The runs of the job that `start` starts, which trains well within `timeout`. A second one
-        where torch aborted as Python ended, after a rank had said `proof` (a pattern)."""
+        """Runs the job that `start` starts, a training that takes much less than `timeout`; returns
+        its runs. If torch aborts as Python ends, after a rank has printed `proof` (a pattern), it
+        starts the job once more."""
         runs = start()
         self.assert_done(runs, (OK, 128 + signal.SIGABRT), timeout)
         said = self.told(runs)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How nodes come together: the printed command, one shared port, and all that does not fit."""
+"""How nodes meet: the printed command, one shared port, and everything that does not fit."""
 
 import dataclasses
 import re
@@ -48,7 +48,7 @@ class Join(jobs.JobTest):
                            "600", env={"PYTHON_EXEC": jobs.PYTHON}) for node in self.nodes]
         self.wait_for_workers(runs, 2)
         listening = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
-        # Loopback is not the network: MPI's start is served there.
+        # Listeners on loopback do not count: hlaunch serves the start of MPI programs there.
         ports = {int(port, 16) for port in re.findall(
             r": (?!0100007F)[0-9A-F]+:([0-9A-F]{4}) \S+ 0A ", listening)}
         self.assertEqual(ports, {29777})
@@ -95,7 +95,7 @@ class Join(jobs.JobTest):
 
 @dataclasses.dataclass
 class Misfit:
-    """A second hlaunch that does not fit the job that node0 waits with."""
+    """A second hlaunch that does not fit the job whose node0 is waiting."""
 
     name: str
     options: list
@@ -120,7 +120,7 @@ MISFITS = [
 
 @dataclasses.dataclass
 class Unable:
-    """Why a node cannot start though its options are right."""
+    """A reason why a node cannot start though its options match the job's."""
 
     name: str
     command: list

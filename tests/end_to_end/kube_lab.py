@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A Kubernetes cluster on the lab's nodes: the control plane on node0, kubelet and containerd on the
-others. Release 1.20, the last that Debian has as source (tests/kubernetes_binaries builds it): it
-has no Indexed Job, and there is no cluster DNS.
+"""A Kubernetes cluster on the lab's nodes: the control plane on node0, kubelet and containerd on
+the others. It is release 1.20, the last that Debian has as source (tests/kubernetes_binaries builds
+it). It has no Indexed Job, and there is no cluster DNS.
 
-Nothing of it reaches this machine: what kubelet would set for all of it, is set in files that are
-mounted over /proc/sys on its node alone.
+Nothing of it changes this machine: kubelet writes machine-wide settings into files that are mounted
+over /proc/sys on its node alone.
 """
 
 import json
@@ -44,14 +44,14 @@ KUBELET = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfig
 
 
 def remove_groups():
-    """What containerd leaves in this machine's hierarchies of control groups."""
+    """Removes what containerd leaves in this machine's hierarchies of control groups."""
     for group in pathlib.Path("/sys/fs/cgroup").glob("*/k8s.io"):
         lab.poll(lambda group=group: lab.remove_group(group), 5)
 
 
 class Cluster:
     def __init__(self, nodes, binaries, images):
-        """`images`: an archive, localhost/pause:1 in it."""
+        """`images`: an archive that contains localhost/pause:1."""
         self.control, self.workers = nodes[0], nodes[1:]
         self.binaries, self.folder = pathlib.Path(binaries), nodes[0].folder / "kube"
         self.folder.mkdir()
@@ -70,7 +70,7 @@ class Cluster:
         return node.start(self.binaries / name, *words, cwd=self.folder)
 
     def kubectl(self, *words, check=True, stdin=None):
-        """The exit code, and what was said."""
+        """Returns the exit code and the output."""
         done = subprocess.run(
             [*self.control.enter(), "kubectl", f"--kubeconfig={self.config}", *map(str, words)],
             text=True, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,

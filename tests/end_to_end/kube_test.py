@@ -86,10 +86,11 @@ class Kube(image_test.ImageCase):
         for index in (0, 1):
             for rank in (2 * index, 2 * index + 1):
                 self.await_log(f"train-{index}", f"rank {rank} of 4 as 65532")
-        # Ready by the kubelet's own probe of /readyz.
+        # The kubelet's own probe of /readyz makes the pods ready.
         self.cluster.kubectl("wait", "--for=condition=Ready", "pod/train-0", "pod/train-1",
                              "--timeout=60s")
-        # A pod is deleted: SIGTERM, its node leaves the job, and comes again as a new pod.
+        # A pod is deleted: it gets SIGTERM, its node leaves the job, and a new pod joins as that
+        # node.
         self.cluster.kubectl("delete", "pod", "train-1", "--wait=true")
         self.await_log("train-1", "rank 3 of 4 as 65532")
         self.await_log("train-0", r"(?s)drained.*rank 0 of 4")

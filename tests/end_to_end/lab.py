@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Hosts for tests, made of namespaces: node0, node1, … on one bridge, on this machine alone.
+"""Test hosts on this machine alone: namespaces node0, node1, … on one bridge.
 
     with Lab(2) as lab:
         job = lab.nodes[0].start("hlaunch", "--nnodes", "2", …)
         lab.nodes[1].power_off()
         job.wait(10)
 
-Each node has its own net, uts, mount and pid namespace, host name, /etc/hosts, IPv4 and IPv6
-address. Everything hangs on one process per node (pid 1 of its pid namespace): when that ends,
-the kernel ends all of the node, so nothing outlives a test, not even one that was killed.
-Nothing has a name outside (no /run/netns, no interface in the host's network), so runs do not
-meet. Needs root or user namespaces; `main` skips (exit 77) with the reason where it has neither.
+Each node has its own net, uts, mount and pid namespace, host name, /etc/hosts, and IPv4 and IPv6
+addresses. A node lives as long as one process, pid 1 of its pid namespace: when that process ends,
+the kernel ends all others of the node. So nothing outlives a test, not even a killed one.
+Nothing has a name outside (no /run/netns, no interface in the host's network), so concurrent runs
+do not disturb each other. Needs root or user namespaces; `main` skips (exit 77) and gives the
+reason where it has neither.
 
 Run as a program (`lab.py init …`) this file is pid 1 of a node.
 """
@@ -37,13 +38,14 @@ WORKERS = ROOT / "tests/workers"
 # Tokens of two jobs.
 TOKEN, OTHER_TOKEN = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 SUBNET, SUBNET6 = "10.77.0", "fd77::"
-# Each limit of a wait says what a quiet machine needs. A busy one may take that many times as long,
-# which is told; a wait ends with what it waits for, so this costs time only where a test fails.
+# Each limit of a wait is the time that a quiet machine needs. A busy machine may take PATIENCE
+# times as long, which the test prints. A wait ends as soon as its condition is true, so the longer
+# limit costs time only where a test fails.
 PATIENCE = 10
 
 
 def poll(condition, timeout, step=0.02):
-    """Waits until condition() is true; its last value is the result."""
+    """Waits until condition() is true; returns its last value."""
     began = time.monotonic()
     while not (value := condition()) and time.monotonic() < began + PATIENCE * timeout:
         time.sleep(step)
@@ -52,13 +54,13 @@ def poll(condition, timeout, step=0.02):
 
 
 def tell_slowness(began, timeout):
-    """Says so where a wait since `began` took longer than its limit for a quiet machine."""
+    """Prints a line if a wait since `began` took longer than its limit for a quiet machine."""
     if (took := time.monotonic() - began) > timeout:
         print(f"slow: waited {took:.0f} s where {timeout:.0f} s are enough", flush=True)
 
 
 def fields(pid, proc="/proc"):
-    """The fields of /proc/PID/stat from the state on, or None when the process is gone."""
+    """The fields of /proc/PID/stat from the state on, or None if the process is gone."""
     try:
         stat = pathlib.Path(proc, str(pid), "stat").read_text(encoding="utf-8", errors="replace")
         return stat.rpartition(")")[2].split()
@@ -67,7 +69,7 @@ def fields(pid, proc="/proc"):
 
 
 def children(pid):
-    """The pids of a process' children, those of all its threads."""
+    """The pids of a process' children, including those of all its threads."""
     try:
         tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
         return [int(child) for task in tasks for child in (task / "children").read_text().split()]
@@ -83,7 +85,7 @@ def descendants(pid):
 
 
 def namespace_pid(pid):
-    """The process' pid in its own pid namespace; 0 when it is gone."""
+    """The process' pid in its own pid namespace, or 0 if it is gone."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace")
         return int(re.search(r"^NSpid:.*?(\d+)$", status, re.MULTILINE)[1])
@@ -100,7 +102,7 @@ def command_line(pid, proc="/proc"):
 
 
 def name_of(pid):
-    """The name that a process has given itself; empty where it is gone."""
+    """The name that a process has given itself; empty if it is gone."""
     try:
         return pathlib.Path(f"/proc/{pid}/comm").read_text(errors="replace").rstrip("\n")
     except (FileNotFoundError, ProcessLookupError):
@@ -108,7 +110,10 @@ def name_of(pid):
 
 
 def remove_group(group):
-    """Removes a control group and those below, as far as nobody is in them; whether it is gone."""
+    """Removes a control group and all groups below it that hold no process.
+
+    Returns whether the group is gone.
+    """
     for folder in [*sorted(group.rglob("*/"), reverse=True), group]:
         try:
             folder.rmdir()
@@ -118,7 +123,7 @@ def remove_group(group):
 
 
 class Run:
-    """One command on a node: its output as it comes, its exit code, the processes under it."""
+    """One command on a node: its output so far, its exit code, the processes under it."""
 
     def __init__(self, node, argv, env=None, cwd=None, stdin=subprocess.DEVNULL,
                  process_group=None):
@@ -187,7 +192,7 @@ class Node:
 
     def __init__(self, lab, index):
         self.lab, self.index, self.name = lab, index, f"node{index}"
-        self.port = f"v{index}"  # At the switch.
+        self.port = f"v{index}"  # On the switch.
         self.ip, self.ip6 = f"{SUBNET}.{index + 10}", f"{SUBNET6}{index + 16:x}"
         self.folder = lab.folder / self.name
         self.folder.mkdir()
@@ -205,7 +210,7 @@ class Node:
         self.set_up()
 
     def set_up(self):
-        """Addresses for eth0."""
+        """Sets the addresses of eth0."""
         commands = ["link set lo up", f"addr add {self.ip6}/64 dev eth0 nodad",
                     "link set eth0 up"]
         if not self.lab.ipv6_only:
@@ -216,7 +221,7 @@ class Node:
                        timeout=10 * PATIENCE)
 
     def lengthen(self, seconds):
-        """From now on each frame takes so long to the switch, and from there."""
+        """Delays each frame to and from the switch by `seconds` from now on."""
         ready = self.folder / "cable"
         self.lab.at_switch("ip", "link", "del", self.port)
         self.lab.background(ready, sys.executable, HERE / "long_cable.py", self.init, "eth0",
@@ -225,7 +230,7 @@ class Node:
         self.set_up()
 
     def add_interface(self, name, address):
-        """One more on the same bridge."""
+        """Adds another interface on the same bridge."""
         veth = f"{name}v{self.index}"
         self.lab.at_switch("ip", "link", "add", veth, "type", "veth", "peer", "name", name, "netns",
                            str(self.init))
@@ -244,45 +249,46 @@ class Node:
             hosts.write(f"{address} {name}\n")
 
     def forget(self, name):
-        """Takes a name's lines out of it, in place: the node has the file mounted."""
+        """Removes a name's lines from /etc/hosts, in place: the node has the file mounted."""
         kept = [line for line in self._hosts.read_text(encoding="utf-8").splitlines(True)
                 if name not in line.split()]
         self._hosts.write_text("".join(kept), encoding="utf-8")
 
     def start(self, *argv, **options):
-        """Starts a command here; it is ended, at the latest, with the lab."""
+        """Starts a command here. The lab ends it at the latest."""
         run = Run(self, argv, **options)
         self.lab.runs.append(run)
         return run
 
     def run(self, *argv, timeout=30, **options):
-        """Runs a command here to its end."""
+        """Runs a command here and waits for its end."""
         run = self.start(*argv, **options)
         run.code = run.wait(timeout)
         return run
 
     def cut(self):
-        """Pulls the cable: the node sees its carrier go."""
+        """Pulls the cable: the node sees that its carrier is gone."""
         self.lab.at_switch("ip", "link", "set", self.port, "down")
 
     def heal(self):
         self.lab.at_switch("ip", "link", "set", self.port, "master", "br0", "up")
         forward = ("bridge", "link", "set", "dev", self.port, "state", "3")
-        # Refused ("Network is down") until the carrier is there, a moment later.
+        # The command fails ("Network is down") until the carrier is back, a moment later.
         if not poll(lambda: self.lab.at_switch(*forward, check=False) == 0, 5):
             raise RuntimeError(f"{self.port} does not come up again")
 
     def drop(self):
-        """A silent black hole: the carrier stays, no frame passes either way."""
-        # A port that stayed in the bridge, disabled, would be enabled by a late word of its carrier.
+        """Makes the cable a black hole: the carrier stays, but no frame passes either way."""
+        # The port has to leave the bridge. A port that stays in it, disabled, would be enabled
+        # again by a late event of its carrier.
         self.lab.at_switch("ip", "link", "set", self.port, "nomaster")
 
     def power_off(self):
-        """All processes of the node die at once, without a word on the wire."""
+        """All processes of the node die at once and send nothing."""
         os.kill(self.init, signal.SIGKILL)
 
     def processes(self):
-        """{pid in the node: command line} of all that live there, zombies and pid 1 excluded."""
+        """{pid in the node: command line} of all its live processes, except zombies and pid 1."""
         proc = f"/proc/{self.init}/root/proc"  # The node's own, so it shows nested pid namespaces.
         try:
             pids = [int(name) for name in os.listdir(proc) if name.isdigit() and name != "1"]
@@ -296,17 +302,17 @@ class Node:
         return alive
 
     def shared_memory(self):
-        """The names in its /dev/shm, which is its own."""
+        """The names in the node's own /dev/shm."""
         return os.listdir(f"/proc/{self.init}/root/dev/shm")
 
     def left_over(self, timeout=3):
-        """What still lives here after `timeout`; empty as soon as nothing does."""
+        """The processes that still live here after `timeout`. Returns early once there are none."""
         poll(lambda: not self.processes(), timeout)
         return self.processes()
 
 
 class Lab:
-    """`count` nodes on one bridge. Use as a context manager."""
+    """`count` nodes on one bridge. Use it as a context manager."""
 
     def __init__(self, count, ipv6_only=False):
         self.ipv6_only, self.runs, self.nodes, self._outer = ipv6_only, [], [], []
@@ -324,7 +330,7 @@ class Lab:
             raise
 
     def _write_hosts(self, count):
-        """Every node knows all; node0 maps its own name to 127.0.1.1, as Debian sets it up."""
+        """Every node knows all nodes; node0 maps its own name to 127.0.1.1, as Debian does."""
         for index in range(count):
             lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost"]
             for other in range(count):
@@ -345,7 +351,7 @@ class Lab:
         return children(outer)[0]
 
     def background(self, ready, *command):
-        """Starts what lives as long as the lab and makes the file `ready`; returns its pid."""
+        """Starts a command that makes the file `ready` and ends with the lab; returns its pid."""
         process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", *map(str, command)], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
@@ -357,14 +363,14 @@ class Lab:
         return process.pid
 
     def at_switch(self, *argv, check=True):
-        """Runs a command in the switch's network; its exit code."""
+        """Runs a command in the switch's network; returns its exit code."""
         return subprocess.run(["nsenter", "-t", str(self.switch), "-n", "--", *argv], check=check,
                               timeout=10 * PATIENCE).returncode
 
     def close(self):
         for outer in self._outer:
             for child in children(outer.pid):
-                with contextlib.suppress(ProcessLookupError):  # It was powered off just now.
+                with contextlib.suppress(ProcessLookupError):  # It has just been powered off.
                     os.kill(child, signal.SIGKILL)
             outer.kill()
         for process in self._outer + [run.process for run in self.runs]:
@@ -381,7 +387,7 @@ class Lab:
 
 
 class LabTest(unittest.TestCase):
-    """A test on a lab of `self.count` nodes; at its end no process may be left on any node."""
+    """A test on a lab of `self.count` nodes. No process may be left on any node at its end."""
 
     count, ipv6_only = 2, False
 
@@ -399,7 +405,7 @@ class LabTest(unittest.TestCase):
 
 
 def init(name, folder, ready):
-    """pid 1 of a node: sets up the mount and uts namespaces, then reaps until killed."""
+    """pid 1 of a node: sets up the mount and uts namespaces, then reaps children until killed."""
     if name.startswith("node"):
         subprocess.run(["hostname", name], check=True)
         for file, over in ((f"hosts{name[4:]}", "/etc/hosts"),
@@ -423,7 +429,7 @@ def skip(reason):
 
 
 def main(needs_hlaunch=True):
-    """Runs the calling file's tests; as another user than root, in a user namespace."""
+    """Runs the calling file's tests, in a user namespace if the user is not root."""
     for tool in ("unshare", "nsenter", "setpriv", "ip", "bridge"):
         if not shutil.which(tool):
             skip(f"no {tool} in PATH (Debian: util-linux, iproute2)")
@@ -441,7 +447,7 @@ def main(needs_hlaunch=True):
     result = unittest.main(exit=False, verbosity=2).result
     for _, reason in result.skipped:
         print(f"skipped: {reason}")
-    # A class that skips as a whole counts as one skip and no test.
+    # A class that is skipped as a whole counts as one skip and as no test.
     if result.skipped and len(result.skipped) >= result.testsRun:
         sys.exit(SKIP)
     sys.exit(not result.wasSuccessful())

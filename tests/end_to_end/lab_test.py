@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The lab keeps its own promises: separate hosts, faults that are faults, leaks that are found."""
+"""The lab keeps its promises: hosts are separate, faults take effect, and leaks are found."""
 
 import signal
 import sys

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Lines of the workers' output by --watch-log and --watch-log-silence, restarts that bring a job no
-further, workers that are stuck in the kernel, and how much of the time workers ran."""
+"""--watch-log and --watch-log-silence on the workers' output, restarts that bring no progress,
+workers that are stuck in the kernel, and the share of the time that workers ran."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import lab
 
 KILLED = 128 + signal.SIGKILL
 STEP = r"metric:step (?P<step>\d+)"
-# Rank 1 waits in state D: its child never runs the program that it is to become.
+# Rank 1 waits in state D, as its vfork child never reaches the program that it should run.
 STUCK = """
 import os
 if os.environ["RANK"] == "1":

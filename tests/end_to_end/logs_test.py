@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Workers' output on the console and in files: nothing lost, nothing mixed, and no disk, pager or
-closed descriptor that stops a job."""
+"""Workers' output on the console and in files: nothing is lost or mixed, and no disk, pager or
+closed descriptor stops a job."""
 
 import os
 import pathlib
@@ -19,7 +19,7 @@ class Logs(jobs.JobTest):
     count = 1
 
     def hlaunch(self, *words, shell="", env=None):
-        """`hlaunch` with these words; `shell` runs it as "$@" with redirections of its own."""
+        """Starts `hlaunch` with these words; `shell` runs it as "$@" with its own redirections."""
         wrap = ["sh", "-c", shell, "sh"] if shell else []
         return self.nodes[0].start(*wrap, lab.HLAUNCH, *words,
                                    env={"PYTHON_EXEC": jobs.PYTHON, "TERM": "xterm",
@@ -32,11 +32,11 @@ class Logs(jobs.JobTest):
         return self.hlaunch(*options, script, **more)
 
     def seen(self, path):
-        """A path of the node as the test can open it: the node has mounts of its own."""
+        """The path at which the test can open a path of the node, which has mounts of its own."""
         return pathlib.Path(f"/proc/{self.nodes[0].init}/root{path}")
 
     def log(self, folder, name):
-        """The one file of that name below `folder`."""
+        """The only file of that name below `folder`."""
         found = list(self.seen(folder).glob(f"*/{name}"))
         self.assertEqual(len(found), 1, f"{name}: {found}")
         return found[0]
@@ -130,7 +130,7 @@ class Logs(jobs.JobTest):
             os.close(reader)
 
     def test_nothing_is_lost_when_workers_exit_or_are_killed(self):
-        # A full pipe at the exit, a grandchild that still holds it; a signal to the job.
+        # A full pipe at the exit and a grandchild that still holds it; then a signal to the job.
         for name, end, code in (("exit", "exit 0", 0), ("failure", "exit 3", 3),
                                 ("SIGTERM", "touch done$RANK; exec sleep 1000", 143)):
             with self.subTest(name):
@@ -143,7 +143,7 @@ class Logs(jobs.JobTest):
                     self.assertTrue(lab.poll(lambda: all(path.exists() for path in done), 20))
                     run.signal(signal.SIGTERM)
                 self.assert_done([run], code, 40)
-                if name == "failure":  # The other rank may be stopped before it has said all.
+                if name == "failure":  # The other rank may be stopped before all its output.
                     rank = "0" if re.search(r"^\[0\] last$", run.out, re.MULTILINE) else "1"
                     ranks = (rank,)
                 else:
@@ -284,7 +284,7 @@ class Logs(jobs.JobTest):
 
 
 def numbers(ranks):
-    """The ranks of "0-2,4"."""
+    """The ranks in a list such as "0-2,4"."""
     found = []
     for part in ranks.split(","):
         first, _, last = part.partition("-")
@@ -293,13 +293,13 @@ def numbers(ranks):
 
 
 def ranks_before(text, pattern):
-    """The ranks before all lines of such a kind, folded or not."""
+    """The ranks in the prefixes of lines that match, folded or not."""
     heads = re.findall(rf"^\[([-0-9,]+)\] {pattern}$", text, re.MULTILINE)
     return [rank for head in heads for rank in numbers(head)]
 
 
 def shown(text):
-    """The lines that a terminal shows; it knows '\\r' and "erase to the end of the line"."""
+    """The lines that a terminal shows, which obeys '\\r' and "erase to the end of the line"."""
     lines, column = [""], 0
     for part in re.findall(r"\x1b\[K|\r|\n|[^\x1b\r\n]+", text):
         if part == "\n":

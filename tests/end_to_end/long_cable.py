@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A cable on which every frame takes a while: long_cable.py PID DEVICE PID DEVICE SECONDS READY.
+"""A cable that delays every frame: long_cable.py PID DEVICE PID DEVICE SECONDS READY.
 
 Makes a TAP device in the network namespace of each process and carries frames between the two.
-It is there once the file READY is, and goes with this process.
+The cable exists once the file READY is there, and it ends with this process.
 """
 
 import collections
@@ -18,7 +18,7 @@ import sys
 import time
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000  # linux/if_tun.h
-MOST = 10000  # Frames on the way; the rest is lost, as on any cable.
+MOST = 10000  # Frames in transit; the cable drops any more.
 FRAME = 65536
 
 
@@ -33,7 +33,7 @@ def tap(pid, device):
 
 
 def take(file):
-    """All frames that are there."""
+    """Yields all frames that are there."""
     while True:
         try:
             yield os.read(file, FRAME)
@@ -45,11 +45,11 @@ def put(file, frame):
     try:
         os.write(file, frame)
     except OSError:
-        pass  # The other end is not up, or full.
+        pass  # The other end is down or full.
 
 
 def carry(ends, seconds):
-    """For ever."""
+    """Carries frames between the two ends; never returns."""
     ways = {ends[0]: (ends[1], collections.deque()), ends[1]: (ends[0], collections.deque())}
     while True:
         first = min((frames[0][0] for _, frames in ways.values() if frames), default=None)

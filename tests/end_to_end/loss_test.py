@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""An agent, a keeper or a whole host is lost: the others stop in time, and nobody stays behind.
+"""An agent, a keeper or a whole host is lost: the others stop in time, and no process stays behind.
 
 Every worker has the family of e2e_worker.py: forking data loaders, and a grandchild that left the
-session and ignores SIGTERM; a wrapper around it has put another one aside.
+session and ignores SIGTERM. A wrapper around the worker has started another process in the
+background.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import typing
 import jobs
 import lab
 
-LOSS_LIMIT = 6  # A busy machine lets a process wait for seconds.
+LOSS_LIMIT = 6  # A process may wait for seconds on a busy machine.
 WORKERS = ["--no-python", jobs.WRAPPER, "family", "env", "sleep", "600"]
 OPTIONS = ["--nproc-per-node", "2", "--loss-limit", str(LOSS_LIMIT), "--shutdown-timeout", "1"]
 
@@ -23,11 +24,11 @@ OPTIONS = ["--nproc-per-node", "2", "--loss-limit", str(LOSS_LIMIT), "--shutdown
 @dataclasses.dataclass
 class Loss:
     name: str
-    strike: typing.Callable  # (test, node, its run)
-    victim: int  # The node that is struck.
+    strike: typing.Callable  # Called with the test, the node and its run.
+    victim: int  # The node that is lost.
     codes: list  # Of node0 and node1; a tuple allows any of its members.
     within: float  # Seconds until all have ended.
-    survivor_says: str = ""  # What the hlaunch that was not struck says.
+    survivor_says: str = ""  # A pattern in the output of the other node.
 
 
 def kill_agent(_, run):
@@ -59,7 +60,7 @@ LOSSES = [
 
 class Lost(jobs.JobTest):
     def setUp(self):
-        pass  # A lab per loss: some are not to be healed.
+        pass  # Each loss needs a new lab, since some cannot be undone.
 
     def test_losses(self):
         for loss in LOSSES:
@@ -74,7 +75,7 @@ class Lost(jobs.JobTest):
 
 
 class Silent(jobs.JobTest):
-    """Nothing comes from node2 for a while; the loss limit is far away."""
+    """Nothing comes from node2 for a while, much shorter than the loss limit."""
 
     count = 3
 
@@ -94,7 +95,7 @@ class Silent(jobs.JobTest):
 
 
 class Replaced(jobs.JobTest):
-    """The node that hosts the rendezvous dies and is started anew, as Kubernetes does with a pod."""
+    """The node that hosts the rendezvous dies and is restarted, as Kubernetes does with a pod."""
 
     def test_the_other_node_joins_it_with_a_restart_left(self):
         end = self.lab.folder / "end"
@@ -136,8 +137,8 @@ class Alone(jobs.JobTest):
                                   jobs.WORKER, "env", "await", "go",
                                   env={"PYTHON_EXEC": jobs.PYTHON})
         self.wait_for_workers([run], 1)
-        # What a host believes is said after half the join time-out, and a node that comes later
-        # says nothing before it has waited for a second.
+        # A host reports what it believes after half the join time-out, and a node that comes later
+        # reports nothing before it has waited for a second.
         other = self.nodes[1].start(lab.HLAUNCH, "--nnodes", "1:2", "--rdzv-endpoint",
                                     "node9:29400", "--join-timeout", "3", "--no-python", "true")
         other.wait_for("nobody answers at node9:29400")
@@ -162,13 +163,13 @@ class LostOnOneNode(jobs.JobTest):
 
 
 class Frozen(jobs.JobTest):
-    """An agent stands still while its round begins, and for longer than the loss limit: what lies
-    in its socket when it goes on is old."""
+    """An agent stands still while its round begins, and for longer than the loss limit. When it
+    goes on, the messages in its socket are old."""
 
     count = 3
 
     def test_it_starts_no_worker_when_it_goes_on(self):
-        # So long that the third has joined before the one that stands still is given up.
+        # Long enough that the third node has joined before the agent that stands still is given up.
         options = [*OPTIONS, "--loss-limit", "10", "--preflight", "off"]
         runs = self.start(jobs.WORKER, "env", "sleep", "600", nodes=self.nodes[:2], options=options)
         for run in runs:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Who is in a round: spares, nodes that come later, nodes that cannot reach the master."""
+"""Which nodes are in a round: spares, late nodes, nodes that cannot reach the master store."""
 
 import jobs
 import lab
 
 
 def block_master_store(node, master):
-    """A firewall as many clusters have it: the endpoint's port is open, a random one is not."""
+    """Adds a firewall as on many clusters: the endpoint's port is open, a random port is not."""
     node.run("iptables", "-A", "OUTPUT", "-p", "tcp", "-d", master.ip, "--dport", "30000:65535",
              "-j", "DROP")
 

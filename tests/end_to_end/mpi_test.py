@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""MPI programs, unmodified, with nothing of MPI's launchers: Debian's MPICH and Open MPI in C, and
-mpi4py with the wheels of MPICH, Intel MPI and Open MPI where `tests/run` could get them
+"""Unmodified MPI programs without any launcher of MPI: Debian's MPICH and Open MPI in C, and mpi4py
+with the wheels of MPICH, Intel MPI and Open MPI if `tests/run` could get them
 (HLAUNCH_MPICH_PYTHON, HLAUNCH_INTEL_MPI_PYTHON and HLAUNCH_OPEN_MPI_PYTHON)."""
 
 import contextlib
@@ -17,10 +17,10 @@ import jobs
 import lab
 
 SOURCE = lab.WORKERS / "mpi_worker.c"
-# With hlaunch's own collectives.
+# This one also uses hlaunch's own collectives.
 COMM_WORKER = lab.WORKERS / "comm_and_mpi_worker.py"
 PACKAGE = {"PYTHONPATH": str(lab.BIN.parent / "python")}
-# Hosts that are namespaces have TCP alone between them, and UCX takes them for one machine.
+# Namespaces as hosts have only TCP between them, and UCX takes all of them for one machine.
 WIRES = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
          "FI_TCP_IFACE": "eth0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
 ON_ONE_HOST = {"UCX_TLS": "sm,self", "OMPI_MCA_pml": "ob1"}
@@ -59,10 +59,11 @@ class MpiTest(jobs.JobTest):
                                **({"STAYS": "1"} if self.stays(env) else {}), **(env or {})})
 
     def stays(self, env):
-        """MPICH 4.0.2, which needs no `env`, hangs over TCP in MPI_Finalize of every third run, also
-        under its own mpiexec: a rank that waits in the last barrier does not help one that still
-        closes connections. So between hosts its ranks are ended before that, when none is in a call
-        that fails for one that was ended first."""
+        """MPICH 4.0.2 (the only one without `env`) hangs over TCP in MPI_Finalize in every third
+        run, under its own mpiexec too: a rank that waits in the last barrier does not help a rank
+        that still closes connections. So on several hosts the test ends the ranks before
+        MPI_Finalize, at a point where no rank is in a call that fails when another rank has
+        ended."""
         return env is None and len(self.nodes) > 1
 
     def assert_world(self, runs, rounds=1):
@@ -93,7 +94,7 @@ class MpiTest(jobs.JobTest):
         self.assert_ends(self.launch(program, env=env), 1, env)
 
     def assert_second_round(self, program, env=None):
-        """Killed in a barrier, and then all is well."""
+        """A worker is killed in a barrier, and the second round succeeds."""
         runs = self.launch(program, "kill", options=["--max-restarts", 1], env=env)
         self.assert_ends(runs, 2, env)
 
@@ -129,7 +130,7 @@ class MpiTest(jobs.JobTest):
 
 
 class PmiTest(MpiTest):
-    """Served PMI-1."""
+    """Programs that hlaunch serves with PMI-1."""
 
     def test_in_c_by_a_descriptor(self):
         self.assert_hello([self.build("mpicc.mpich")])
@@ -193,7 +194,7 @@ class PmiTest(MpiTest):
 
 
 class OpenMpiTest(MpiTest):
-    """Served PMIx, by libpmix of this machine; `which` runs all of it."""
+    """Programs that hlaunch serves with PMIx by this machine's libpmix; `which` is any of them."""
 
     def open_mpi(self, which):
         if not pathlib.Path(lab.BIN, "hlaunch-pmix").exists():
@@ -208,7 +209,7 @@ class OpenMpiTest(MpiTest):
                 self.assert_hello(*self.open_mpi(which))
 
     def test_communicators_of_groups(self):
-        """By PMIx groups, which the wheel's own libpmix serves."""
+        """Communicators by PMIx groups, which the wheel's own libpmix serves."""
         program, env = self.open_mpi("wheel")
         runs = self.launch(program, "groups", env=env)
         self.assert_done(runs, jobs.OK, 60)
@@ -276,7 +277,7 @@ class OpenMpiOnOneHost(OpenMpiTest):
             self.assert_nothing_left(timeout=20)
 
     def test_spawns(self):
-        self.open_mpi("wheel")  # Or there is no server.
+        self.open_mpi("wheel")  # Skips where there is no PMIx server.
         program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")
         self.nproc = 2
         self.assert_spawn(program, env)
@@ -309,14 +310,14 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
     count = 2
 
     def test_ranks_ask_each_other_directly(self):
-        """Behind a shell, where nothing is seen of MPI: --mpi pmix says it."""
+        """Behind a shell hlaunch cannot see that a program uses MPI: --mpi pmix tells it."""
         program, env = self.open_mpi("in C")
         runs = self.launch(["sh", "-c", f"OMPI_MCA_pmix_base_collect_data=0 {program[0]}"],
                            options=["--mpi", "pmix"], env=env)
         self.assert_ends(runs, 1, env)
 
     def test_a_spawn_is_refused(self):
-        self.open_mpi("wheel")  # Or there is no server.
+        self.open_mpi("wheel")  # Skips where there is no PMIx server.
         program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")
         self.assert_failure(program, "", 1, r"mpi4py\.MPI\.Exception: MPI_ERR_", env)
 
@@ -341,7 +342,7 @@ class OnOneHost(PmiTest):
     def test_a_group_under_another_launcher(self):
         if not shutil.which("mpiexec.hydra"):
             self.skipTest("no mpiexec.hydra here (Debian: mpich)")
-        for options in [], ["-pmi-port"]:  # A descriptor; a port.
+        for options in [], ["-pmi-port"]:  # With a descriptor, then with a port.
             run = self.nodes[0].start("mpiexec.hydra", *options, "-n", self.nproc, jobs.PYTHON,
                                       COMM_WORKER, "pmi://", env=PACKAGE)
             self.assert_groups([run])
@@ -377,7 +378,7 @@ class OnTwoHosts(PmiTest):
         self.assert_done(runs, [(128 + signal.SIGTERM, jobs.NODE_STOPPED)] * 2, 60)
 
 
-del MpiTest, PmiTest, OpenMpiTest  # They are no tests by themselves.
+del MpiTest, PmiTest, OpenMpiTest  # They are base classes and no tests.
 
 if __name__ == "__main__":
     lab.main()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`mpirun hlaunch …` over two hosts, by Open MPI's mpirun and MPICH's mpiexec: once on every node
-it is one job; more often it is refused with the line to write. And hlaunch in the place of both."""
+"""`mpirun hlaunch …` on two hosts, with Open MPI's mpirun and MPICH's mpiexec: all copies, one or
+more per node, form one job if they know where to meet. Also hlaunch in place of both programs."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ class Mpirun(jobs.JobTest):
             run = node.start(program, *words, env=self.env)
         finally:
             node.enter = enter
-        self.addCleanup(run.process.kill)  # Not one of the node's processes.
+        self.addCleanup(run.process.kill)  # mpirun is none of the node's processes.
         return run
 
     def open_mpi(self, per_node, *words, options=()):
@@ -79,7 +79,7 @@ class Mpirun(jobs.JobTest):
 
 
 class AsMpirun(jobs.JobTest):
-    """hlaunch by a link named mpirun or mpiexec, on one host."""
+    """hlaunch through a link named mpirun or mpiexec, on one host."""
 
     count = 1
 
@@ -136,9 +136,9 @@ class AsMpirun(jobs.JobTest):
 
     def test_stdin_of_all_is_the_same_for_each_in_every_round(self):
         text = self.lab.folder / "text"
-        text.write_bytes(bytes(range(256)) * 4096)  # More than a pipe holds.
+        text.write_bytes(bytes(range(256)) * 4096)  # More than a pipe can hold.
         said = self.nodes[0].run("sh", "-c", f"cksum < {text}").out.strip()
-        # Rank 1 reads nothing, and holds up nobody.
+        # Rank 1 reads nothing, and delays no other rank.
         script = "test $RANK = 1 || echo $RANK:$(cksum)"
         for source in (f"< {text}", f"cat {text} |"):
             words = f"{self.links / 'mpirun'} -n 3 --stdin all sh -c '{script}'"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What programs that look on get to see: the event log, hlaunch's lines as JSON, the metrics."""
+"""What other programs can observe: the event log, hlaunch's lines as JSON, the metrics."""
 
 import datetime
 import json
@@ -76,7 +76,7 @@ class Observed(jobs.JobTest):
     def test_every_node_keeps_the_first_cause_as_its_termination_message(self):
         ends = [node.folder / "end" for node in self.nodes]
         for end in ends:
-            end.touch()  # As the kubelet does.
+            end.touch()  # The kubelet does this.
         runs = self.start("--no-python", "sh", "-c", "exit $((RANK / 3 * 7))",
                           options=["--nproc-per-node", 2, "--termination-log", "end"])
         self.assert_done(runs, 7, 30)
@@ -140,7 +140,7 @@ class Observed(jobs.JobTest):
             checked = subprocess.run(["promtool", "check", "metrics"], input=text, text=True,
                                      capture_output=True, check=False, timeout=30)
             self.assertEqual(0, checked.returncode, checked.stdout + checked.stderr)
-        # Another host reaches what was opened to all, and only that.
+        # Another host can reach the address that was opened to all, and no other.
         self.assertEqual(self.scrape(self.nodes[1], runs[1], "/healthz"), ("text/plain", "ok\n"))
         there = self.nodes[0].run(jobs.PYTHON, "-c", SCRAPE,
                                   f"http://{self.nodes[1].ip}:9400/metrics")
@@ -177,7 +177,7 @@ class Observed(jobs.JobTest):
             self.assertIn("Goodput", text)
             self.assertNotIn("<b>HBM", text)
         self.assertNotIn("<script", snapshot)
-        # The page is where the rendezvous is, and for that host alone; another one is told less.
+        # The page is only on the host of the rendezvous, and only for that host; others see less.
         self.assertIsNone(re.search("status page", runs[1].err))
         far = self.nodes[1].run(jobs.PYTHON, "-c", SCRAPE, f"http://{self.nodes[0].ip}:9400/")
         self.assertIn("refused", far.err, str(far))

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Runs a program as on Linux 4.18, as far as system calls show it.
+"""Runs a program as on Linux 4.18, as far as system calls can tell.
 
     old_kernel.py PROGRAM [ARGUMENT…]
 
-Every system call that is newer is unknown (ENOSYS): their numbers are from 424 on, on all machines.
-So is a clone that asks for a pidfd (Linux 5.2), an argument that 4.18 would ignore.
+Every newer system call fails with ENOSYS: their numbers start at 424, on all machines. So does a
+clone that asks for a pidfd (Linux 5.2), an argument that 4.18 would ignore.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.ENOSYS
 # struct seccomp_data: the call's number is at 0, the low half of its first argument at 16.
 LOAD, JUMP_GE, JUMP_EQ, JUMP_SET, RETURN = 0x20, 0x35, 0x15, 0x45, 0x06
-# Each with how many operations to skip if it is so, and if not.
+# Each operation has the number of operations to skip if the condition holds, and if it does not.
 OPERATIONS = [(LOAD, 0, 0, 0), (JUMP_GE, 4, 0, FIRST_NEW), (JUMP_EQ, 0, 2, CLONE),
               (LOAD, 0, 0, 16), (JUMP_SET, 1, 0, CLONE_PIDFD), (RETURN, 0, 0, ALLOW),
               (RETURN, 0, 0, REFUSE)]

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""--on-event: a command or a URL that is told what becomes of a job."""
+"""--on-event: a command or a URL receives the events of a job."""
 
 import json
 
 import jobs
 import lab
 
-# Writes what is posted to it, line by line; the first answer is that it has trouble.
+# Prints each post but the first on its own line; the first one gets an error (503).
 SERVER = """
 import http.server, sys
 class Hook(http.server.BaseHTTPRequestHandler):

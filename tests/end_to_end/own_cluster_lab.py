@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A cluster of one's own on a lab's nodes: the head on node0, a node daemon on each, and users.
+"""An own cluster on a lab's nodes: the head on node0, a node daemon on each node, and users.
 
     cluster = OwnCluster(lab)
     cluster.form()                                    # init, and a join of each other node
     job = cluster.user("ann", 1, "train.sh")          # hlaunch, as ann, on node1
 
-Each node has an /etc, a /run, a /var/lib and spool, control groups and a boot id of its own, and all share
-/home, as hosts with a network file system do. Nothing of it is this machine's. Needs root.
+Each node has its own /etc, /run, /var/lib, /var/spool, control groups and boot id. All nodes share
+/home, as hosts with a network file system do. None of these belongs to this machine. Needs root.
 """
 
 import json
@@ -27,8 +27,8 @@ HLAUNCHD = lab.BIN / "hlaunchd"
 USERS = {"ann": 1001, "bob": 1002, "eve": 1003}
 HEAD_USER, HEAD_UID, ADMINS = "hlaunch-head", 991, 1500
 PORT = 29400
-# Each rank says a number ten times a second, as often as its first word says, and ends with the code
-# that is its second word. A gap is a disturbance.
+# Each rank prints a number ten times a second. The first argument is the number of lines, the
+# second the exit code. A gap in the numbers shows a disturbance.
 TICK = """#!/usr/bin/python3
 import os, sys, time
 count, code = int(sys.argv[1]) if len(sys.argv) > 1 else 10**9, int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -54,7 +54,7 @@ for name in lib spool; do mkdir -p "$folder/$name" && mount --bind "$folder/$nam
 mount --bind "$home" /home
 mount --bind "$folder/boot_id" /proc/sys/kernel/random/boot_id
 """
-# Enters the node's control groups, which then are all that there are.
+# Enters the node's control groups; the command then sees no others.
 IN_GROUPS = r"""
 for group in $1; do echo 0 > "$group/cgroup.procs"; done
 shift
@@ -71,7 +71,7 @@ exec "$@"' sh "$@"
 
 
 def make_groups(*names):
-    """A folder in each hierarchy of control groups, with a group for each host in it."""
+    """Makes a folder in each hierarchy of control groups, with a group for each host in it."""
     groups = [group / f"hlaunch-lab-{secrets.token_hex(4)}" for group in systemd_host.cgroups()]
     for group in groups:
         for name in names:
@@ -80,7 +80,7 @@ def make_groups(*names):
 
 
 def in_groups(groups, name):
-    """What goes before a command so that a host's control groups are all that there are for it."""
+    """The prefix for a command that makes it see a host's control groups and no others."""
     return ["bash", "-c", IN_GROUPS, "bash", " ".join(str(group / name) for group in groups)]
 
 
@@ -90,27 +90,27 @@ def remove_groups(groups):
 
 
 def missing():
-    """What is not here that this needs; empty: nothing."""
+    """What this lab needs and does not find here; empty if nothing is missing."""
     if os.geteuid() != 0:
         return "needs root, for users"
     return "" if os.access(HLAUNCHD, os.X_OK) else f"{HLAUNCHD} is not built"
 
 
 def join_words(said):
-    """What follows on `hlaunch cluster join` in what a command printed: HOST:PORT, --token, TOKEN."""
+    """The arguments of `cluster join` from a command's output: HOST:PORT, --token, TOKEN."""
     token, place = re.search(r"echo (\S+) \| sudo hlaunch cluster join (\S+) --token-file -$", said,
                              re.MULTILINE).groups()
     return [place, "--token", token]
 
 
 class Figures:
-    """How long something took, by what it was; told at the end, and never asserted."""
+    """Durations by what they measure. They are printed at the end and never asserted."""
 
     def __init__(self):
         self.took = {}
 
     def wait(self, what, since, condition, timeout):
-        """lab.poll, and counts what has passed since then on the monotonic clock."""
+        """Like lab.poll; records the time since `since` on the monotonic clock."""
         value = lab.poll(condition, timeout, 0.05)
         self.took.setdefault(what, []).append(time.monotonic() - since)
         return value
@@ -123,7 +123,7 @@ class Figures:
 
 class OwnCluster:
     def __init__(self, of, settings=""):
-        """`settings`: of each node's hlaunchd.conf."""
+        """`settings` are added to each node's hlaunchd.conf."""
         self.lab, self.nodes = of, of.nodes
         self.daemons, self.head, self.trouble = {}, None, []
         self.home = of.folder / "home"
@@ -146,7 +146,7 @@ class OwnCluster:
                                                    encoding="utf-8")
         people = "".join(f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n" for name, uid in USERS.items())
         passwd = pathlib.Path("/etc/passwd").read_text(encoding="utf-8")
-        # First, since this machine may have somebody of one of these numbers.
+        # These come first, since this machine may have another user with one of these numbers.
         (etc / "passwd").write_text(
             f"{people}{HEAD_USER}:x:{HEAD_UID}:{HEAD_UID}::/var/lib/hlaunch-head:/bin/false\n{passwd}",
             encoding="utf-8")
@@ -160,21 +160,21 @@ class OwnCluster:
 
     @staticmethod
     def new_boot(node):
-        """The host's boot id, another one each time."""
+        """Gives the host a new boot id."""
         digits = secrets.token_hex(16)
         (node.folder / "boot_id").write_text(
             "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])) + "\n",
             encoding="utf-8")
 
     def close(self):
-        """After the lab's: what it made outside."""
+        """Removes what the cluster made outside of the lab. Call it after the lab's close."""
         remove_groups(self.groups)
 
-    # Programs, as whom and where.
+    # Programs: as which user and on which node.
 
     @staticmethod
     def login(name):
-        """What goes before a command so that it is a user's, in the user's home."""
+        """The prefix for a command that runs it as a user, in the user's home."""
         uid = USERS[name]
         return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--init-groups", "env", f"--chdir=/home/{name}",
                 f"HOME=/home/{name}", f"USER={name}", "PATH=/usr/local/bin:/usr/bin:/bin",
@@ -186,17 +186,17 @@ class OwnCluster:
         return self.nodes[index].start(*self.login(name), *variables, lab.HLAUNCH, *words)
 
     def as_user(self, name, index, *words, timeout=30, **options):
-        """The same to its end."""
+        """Like `user`, and waits for the command's end."""
         run = self.user(name, index, *words, **options)
         run.code = run.wait(timeout)
         return run
 
     def root(self, index, *words, timeout=30, env=None):
-        """hlaunch as root on a node, to its end."""
+        """Runs hlaunch as root on a node and waits for its end."""
         return self.nodes[index].run(lab.HLAUNCH, *words, timeout=timeout, env=env)
 
     def json(self, name, index, *words):
-        """What a command says with --json."""
+        """The output of a command with --json."""
         run = self.as_user(name, index, *words, "--json")
         if run.code != 0:
             raise AssertionError(str(run))
@@ -216,7 +216,7 @@ class OwnCluster:
         self.daemons[index] = self.in_groups(self.nodes[index], HLAUNCHD)
 
     def form(self):
-        """`cluster init` on node0, and the line that it prints on each other node."""
+        """Runs `cluster init` on node0 and joins each other node with a token of its own."""
         self.init()
         for index in range(1, len(self.nodes)):
             self.join(index)
@@ -232,7 +232,7 @@ class OwnCluster:
         self.await_connected(0)
 
     def token(self):
-        """The words of a line that joins a host, made now: HOST:PORT, --token, TOKEN."""
+        """The arguments of a new line that joins a host: HOST:PORT, --token, TOKEN."""
         run = self.root(0, "cluster", "token")
         if run.code != 0:
             raise AssertionError(str(run))
@@ -252,7 +252,7 @@ class OwnCluster:
             raise AssertionError(f"node{index} never reached the head: {self.daemons[index]}\n{self.head}")
 
     def hosts(self):
-        """{host: what `nodes` says of it}."""
+        """{host: what `nodes` prints about it}."""
         return {host["name"]: host for host in json.loads(self.root(0, "nodes", "--json").out)["hosts"]}
 
     def await_hosts(self, count, state="free"):
@@ -262,7 +262,7 @@ class OwnCluster:
             raise AssertionError(f"never {count} hosts are {state}: {self.hosts()}")
 
     def await_all_here(self):
-        """Until the head hears all hosts."""
+        """Waits until the head hears from all hosts."""
         def away():
             run = self.root(0, "nodes", "--json")
             hosts = json.loads(run.out)["hosts"] if run.code == 0 else []
@@ -271,7 +271,7 @@ class OwnCluster:
             raise AssertionError(f"not all hosts are here: {away()}\n{self.told()}")
 
     def kill(self, which):
-        """SIGKILL for the head ("head") or a node's daemon; it is not started again."""
+        """Sends SIGKILL to the head ("head") or a node's daemon; nothing starts it again."""
         run = self.head if which == "head" else self.daemons[which]
         os.kill(run.pid, signal.SIGKILL)
         run.wait(10)
@@ -283,7 +283,7 @@ class OwnCluster:
             self.start_daemon(which)
 
     def reboot(self, index):
-        """All processes of the node die; it has another boot id then."""
+        """All processes of the node die. The node then has a new boot id."""
         node = self.nodes[index]
         subprocess.run([*node.enter(), "sh", "-c", "kill -KILL -1"], check=True, timeout=10 * lab.PATIENCE)
         node.left_over(10)

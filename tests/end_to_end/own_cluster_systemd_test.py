@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A cluster of one's own on three hosts with systemd, from the package alone: what the page
-launcher/manual/own-cluster.md says, with units that are killed, restarted and upgraded under jobs."""
+"""An own cluster on three hosts with systemd, installed from the package alone: the steps of
+launcher/manual/own-cluster.md, and units that are killed, restarted and upgraded under jobs."""
 
 import functools
 import json
@@ -46,7 +46,7 @@ def package():
 
 @functools.cache
 def next_package():
-    """(its version, a .deb of it): this build's programs, but that they say another version."""
+    """(version, a .deb of it): this build's programs, changed to report another version."""
     tree, own = pathlib.Path(MADE.name) / "next", package().name.split("_")[1]
     version = f"{own[:-1]}{(int(own[-1]) + 1) % 10}"
     subprocess.run(["dpkg-deb", "-R", package(), tree], check=True, timeout=60 * lab.PATIENCE)
@@ -68,7 +68,7 @@ def files(nodes):
     known = "127.0.0.1 localhost\n" + "".join(f"{node.ip} {node.name}\n" for node in nodes)
     etc = {name: pathlib.Path("/etc", name).read_text(encoding="utf-8") for name in ("passwd", "group")}
     for name, uid in USERS.items():
-        # First, since this machine may have somebody of that number.
+        # These come first, since this machine may have another user with that number.
         etc["passwd"] = f"{name}:x:{uid}:{uid}::/home/{name}:/bin/sh\n" + etc["passwd"]
         etc["group"] = f"{name}:x:{uid}:\n" + etc["group"]
     return {"/etc/hosts": known, "/etc/nsswitch.conf": "hosts: files\npasswd: files\ngroup: files\n",
@@ -96,7 +96,7 @@ class ThreeHosts(unittest.TestCase):
 
     @staticmethod
     def prepare(host):
-        """A host that starts what is enabled, and nothing that this machine has."""
+        """Makes the host start what a test enables, and nothing that this machine has."""
         host.run("sh", "-c", "rm -rf /etc/systemd/system/*.wants /etc/systemd/system/default.target"
                  " /usr/lib/systemd/system/multi-user.target.wants"
                  " /usr/lib/systemd/system/timers.target.wants"
@@ -108,7 +108,7 @@ class ThreeHosts(unittest.TestCase):
             host.run("chmod", "700", f"/home/{name}")
 
     def form(self):
-        """As the manual has it: init, and two lines."""
+        """Forms the cluster as the manual shows it: init, and a line for each of two hosts."""
         said = self.hosts[0].run("hlaunch", "cluster", "init").stdout
         lab.poll(self.free, 30, 0.2)
         for host in self.hosts[1:]:
@@ -136,7 +136,7 @@ class ThreeHosts(unittest.TestCase):
         return self.user(name, index, "--detach", *words).stdout.strip()
 
     def jobs(self, index=0):
-        """{number: (state, user)}, as an administrator sees it; None where nobody answers."""
+        """{number: (state, user)}, as an administrator sees it; None if the command fails."""
         done = self.hosts[index].run("hlaunch", "ps", "-a", "--json", check=False)
         if done.returncode != 0:
             return None
@@ -147,7 +147,7 @@ class ThreeHosts(unittest.TestCase):
         self.assertEqual(self.jobs(), wanted, self.hosts[0].tail())
 
     def said(self, name, job):
-        """(pids of the ranks, {rank: its ticks}) of a job's log."""
+        """(pids of the ranks, {rank: its ticks}) from a job's log."""
         text = self.user(name, 1, "logs", job).stdout
         pids = sorted(re.findall(r"(?m)^\[(\d+)\] rank \d+ of \d+ pid (\d+)$", text))
         ticks = {}
@@ -168,7 +168,7 @@ class ThreeHosts(unittest.TestCase):
         return pids
 
 
-# As a user, of what another's processes and files let it have. The kernel shows their command lines.
+# A user tries to access another's processes and files. The kernel shows all command lines.
 TRY = r"""
 for process in /proc/[0-9]*; do
   [ "$(stat -c %u "$process" 2> /dev/null)" = "$1" ] || continue
@@ -184,10 +184,10 @@ echo "tried $tried"
 
 
 class FromPackages(ThreeHosts):
-    """One story, since three hosts take a while to boot."""
+    """One long test, since three hosts take a while to boot."""
 
     def test_a_cluster_of_ones_own(self):
-        for host in self.hosts:  # Nothing runs that nobody asked for.
+        for host in self.hosts:  # Nothing runs before somebody asks for it.
             self.assertEqual(host.show(DAEMON, "ActiveState"), "inactive")
         self.chapter(self.form)
         self.chapter(self.units_are_as_systemd_wants_them)
@@ -202,13 +202,13 @@ class FromPackages(ThreeHosts):
         self.chapter(self.the_package_goes)
 
     def chapter(self, what):
-        """Tells how long it took."""
+        """Runs a part of the test and prints how long it took."""
         since = time.monotonic()
         what()
         print(f"figure: {what.__name__}: {time.monotonic() - since:.0f} s", flush=True)
 
     def five_jobs_run_and_one_waits(self):
-        """self.ran is {number: (user, ranks)}."""
+        """Sets self.ran to {number: (user, ranks)}."""
         self.ran = {}
         for name, nodes, each in (("ann", 3, 1), ("bob", 2, 2), ("ann", 1, 2), ("bob", 3, 1), ("ann", 2, 1)):
             job = self.submit(name, nodes - 1, "--cluster", "hlaunchd", "--nnodes", nodes,
@@ -265,7 +265,7 @@ class FromPackages(ThreeHosts):
         self.figures.tell()
 
     def kill_one(self, unit, index):
-        """And asks there and elsewhere until the answer is right."""
+        """Kills a unit's process, then asks there and elsewhere until the answer is right."""
         self.hosts[index].systemctl("kill", "-s", "KILL", "--kill-who=main", unit)
         since = time.monotonic()
         for where, asked in (("another host", (index + 1) % COUNT), ("its host", index)):
@@ -274,7 +274,7 @@ class FromPackages(ThreeHosts):
             self.assertEqual(self.jobs(asked), self.wanted, self.hosts[index].tail())
 
     def another_version_comes(self):
-        """Host by host; and the head's host goes back."""
+        """Upgrades host by host, then puts the head's host back to the old version."""
         version, deb = next_package()
         own = package().name.split("_")[1]
         for host in self.hosts:
@@ -309,7 +309,7 @@ class FromPackages(ThreeHosts):
         return [host["version"].split("+")[0].split(" ")[0] for host in self.nodes_now()]
 
     def assert_versions(self, *wanted):
-        """A head that was started anew knows a host's once it has heard it again."""
+        """A restarted head knows a host's version once it has heard from the host again."""
         lab.poll(lambda: self.versions() == list(wanted), 10, 0.2)
         self.assertEqual(self.versions(), list(wanted), self.hosts[0].tail())
 
@@ -325,7 +325,7 @@ class FromPackages(ThreeHosts):
         self.hosts[0].run("hlaunch", "undrain", "node2")
 
     def jobs_end(self):
-        """The one that waited has its turn, on hosts of two versions."""
+        """The waiting job gets its turn, on hosts of two versions."""
         for job, (name, _) in self.ran.items():
             self.user(name, 2, "stop", job)
         self.assert_jobs({}, timeout=30)
@@ -338,7 +338,7 @@ class FromPackages(ThreeHosts):
 
 
 class Power(ThreeHosts):
-    """The head's host loses its power, and has it back; jobs on other hosts run on."""
+    """The head's host loses its power and gets it back; jobs on other hosts run on."""
 
     def test_the_heads_host_is_off_and_on(self):
         self.form()
@@ -353,18 +353,18 @@ class Power(ThreeHosts):
         self.assert_undisturbed("ann", job, before)
         self.user("ann", 2, "stop", job)
         self.assert_jobs({})
-        # All of it works as before.
+        # Everything works as before.
         self.assertEqual(self.user("bob", 0, "--nnodes", 3, "tick.py", 3).returncode, 0)
 
     def test_a_spare_takes_the_place_of_a_drained_host(self):
         self.form()
         job = self.submit("ann", 0, "--nnodes", 2, "--spares", 1, "--max-restarts", 3, "tick.py")
         self.await_ranks("ann", job, 2)
-        # The spare is whichever came last: its drain would change nothing.
+        # The spare is the host that joined the job last; draining it would change nothing.
         busy = [host for host in self.hosts[1:]
                 if host.run("pgrep", "-f", "^/usr/bin/python3 -u tick.py", check=False).returncode == 0]
         self.hosts[0].run("hlaunch", "drain", busy[0].node.name, "--reason", "new disks", "--deadline", 60)
-        self.await_ranks("ann", job, 4)  # Two once more, in the next round.
+        self.await_ranks("ann", job, 4)  # Two more, in the next round.
         self.user("ann", 1, "stop", job)
         self.assert_jobs({})
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A cluster of one's own: users start jobs on its hosts, cannot touch each other's, and the death of
-any daemon disturbs no job."""
+"""An own cluster: users start jobs on its hosts and cannot touch each other's jobs, and the death
+of a daemon disturbs no job."""
 
 import json
 import os
@@ -31,19 +31,19 @@ class ClusterTest(lab.LabTest):
         super().setUp()
         self.cluster = own_cluster_lab.OwnCluster(self.lab, self.settings)
         self.addCleanup(self.cluster.close)
-        self.addCleanup(self.lab.close)  # Before the cluster's.
+        self.addCleanup(self.lab.close)  # This runs before the cluster's close.
         if self.forms:
             self.cluster.form()
 
     def submit(self, name, index, *words, **options):
-        """The number of a job that was handed in with --detach."""
+        """Submits a job with --detach; returns its number."""
         run = self.cluster.as_user(name, index, "--detach", *words, **options)
         self.assertEqual(run.code, 0, f"{run}\n{self.cluster.told()}")
         self.assertRegex(run.out, r"\A\d+\n\Z", str(run))
         return run.out.strip()
 
     def job(self, number, name="eve"):
-        """What `ps` says of a job; an administrator sees all."""
+        """What `ps` prints about a job, to an administrator by default, who sees all jobs."""
         found = [job for job in self.cluster.json(name, 0, "ps", "-a", "-e")["jobs"]
                  if job["number"] == int(number)]
         self.assertEqual(len(found), 1, number)
@@ -56,7 +56,7 @@ class ClusterTest(lab.LabTest):
         return job
 
     def ranks(self, run, count, timeout=20):
-        """Waits until `count` ranks have said who they are in what a command shows; [(rank, pid)]."""
+        """Waits until `count` ranks have printed their line in a command; [(rank, pid)]."""
         def said():
             return sorted({(int(rank), int(pid)) for rank, pid in
                            re.findall(r"rank (\d+) of \d+ pid (\d+)", run.out)})
@@ -66,7 +66,7 @@ class ClusterTest(lab.LabTest):
         return said()
 
     def refused(self, name, index, *words, says=".", **options):
-        """The command fails, and says so."""
+        """The command fails with this message."""
         run = self.cluster.as_user(name, index, *words, **options)
         self.assertNotEqual(run.code, 0, str(run))
         self.assertRegex(run.err, says, str(run))
@@ -76,7 +76,7 @@ class ClusterTest(lab.LabTest):
         return self.cluster.home / name
 
     def interrupt(self, run):
-        """As by Ctrl-C."""
+        """Interrupts a command as Ctrl-C does."""
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(30), 128 + signal.SIGINT, str(run))
 
@@ -87,7 +87,7 @@ class ClusterTest(lab.LabTest):
 
 
 class Jobs(ClusterTest):
-    """What a user does with jobs."""
+    """What a user can do with jobs."""
 
     def test_a_job_is_followed_from_any_host(self):
         run = self.cluster.user("ann", 1, "--nnodes", 2, "--nproc-per-node", 2, "tick.py", 5)
@@ -115,13 +115,13 @@ class Jobs(ClusterTest):
         self.assertEqual(len(job["parts"]), 2, job)
         listed = self.cluster.as_user("ann", 0, "ps")
         self.assertRegex(listed.out, rf"(?m)^ *{number} +ann .*running")
-        # A word that names no job says the same.
+        # `status` without a job says the same.
         stands = self.cluster.as_user("ann", 0, "status")
         self.assertRegex(stands.out, rf"(?m)^ *{number} +ann .*running")
         self.assertEqual(self.cluster.as_user("ann", 0, "stop", number).code, 0)
         self.end_of(number, STOPPED)
         self.assertEqual(follows.wait(20), 0, str(follows))
-        # Also after its end.
+        # The log can be read after the end too.
         read = self.cluster.as_user("ann", 0, "logs", number)
         self.assertEqual(read.code, 0, str(read))
         self.assertIn("tick 0", read.out)
@@ -218,7 +218,7 @@ class Strangers(ClusterTest):
         self.assertIn("--password=annsword", own[0]["words"])
 
     def test_processes_and_files_are_closed(self):
-        """By the other's process: signals, environment, memory, and the folders of jobs."""
+        """Another user's process gets no signal, environment, memory or files of a job."""
         for index, node in enumerate(self.nodes):
             for pid, words in node.processes().items():
                 proc = pathlib.Path(f"/proc/{node.init}/root/proc/{pid}")
@@ -245,13 +245,13 @@ class Strangers(ClusterTest):
         for words in (("drain", "node1", "--reason", "x"), ("cluster", "token"),
                       ("cluster", "throw-out", "node1")):
             self.refused("bob", 0, *words)
-        # An administrator's group may drain, and stop everybody's.
+        # A member of the administrators' group may drain a host.
         self.assertEqual(self.cluster.as_user("eve", 1, "drain", "node1", "--reason", "x").code, 0)
         self.assertEqual(self.cluster.as_user("eve", 1, "undrain", "node1").code, 0)
 
 
 class Deaths(ClusterTest):
-    """The daemons are killed in turn while five jobs run: no worker notices."""
+    """The daemons are killed in turn while five jobs run. No worker notices."""
 
     def setUp(self):
         super().setUp()
@@ -270,7 +270,8 @@ class Deaths(ClusterTest):
         return self.job(job)["max_nodes"]
 
     def await_ranks(self, job):
-        """What its log has once all ranks have said who they are: a job runs once one of them does."""
+        """Returns what the job's log has once all ranks have printed their first line. The state is
+        "running" as soon as one rank has."""
         count = self.ranks_of(job)
         lab.poll(lambda: len(self.said(job)[0]) == count, 20, 0.2)
         said = self.said(job)
@@ -278,7 +279,7 @@ class Deaths(ClusterTest):
         return said
 
     def said(self, job):
-        """(pids of the ranks, {rank: its ticks}) that its log has."""
+        """(pids of the ranks, {rank: its ticks}) from the job's log."""
         run = self.cluster.as_user(self.numbers[job], 0, "logs", job)
         self.assertEqual(run.code, 0, str(run))
         pids = sorted(re.findall(r"(?m)^\[(\d+)\] rank \d+ of \d+ pid (\d+)$", run.out))
@@ -296,7 +297,7 @@ class Deaths(ClusterTest):
                 self.assertEqual(counted, list(range(len(counted))), f"job {job}, rank {rank}")
 
     def assert_ps_is_right(self, what, since, *indices):
-        """On these hosts; counts how long that took since then."""
+        """`ps` is right on these hosts; records how long after `since` that is."""
         wanted = {int(job): ("running", name) for job, name in self.numbers.items()}
 
         def listed(index):
@@ -342,13 +343,13 @@ class Deaths(ClusterTest):
         self.end()
 
     def last_tick(self, job):
-        """By the folders of its parts: there is no head to ask."""
+        """Reads the log folders of the job's parts, since there is no head to ask."""
         logs = [node.folder / "spool/hlaunch" / job / "job/log" for node in self.nodes]
         said = [log.read_text(encoding="utf-8", errors="replace")[-4000:] for log in logs if log.exists()]
         return max((int(tick) for text in said for tick in re.findall(r"tick (\d+)", text)), default=0)
 
     def end(self):
-        """All end as their users want it, and nothing is left but the daemons."""
+        """All jobs end when their users stop them, and only the daemons are left."""
         for job, name in self.numbers.items():
             run = self.cluster.as_user(name, 1, "stop", job)
             self.assertEqual(run.code, 0, f"{run}\n{self.cluster.told()}")
@@ -364,7 +365,7 @@ class Deaths(ClusterTest):
 
 
 class HostsGo(ClusterTest):
-    """A host is off, and comes back."""
+    """A host loses its power and comes back."""
 
     def test_a_host_that_was_off_takes_jobs_again(self):
         number = self.submit("ann", 0, "--nodes", "node1,node2", "--nnodes", 2, "tick.py")

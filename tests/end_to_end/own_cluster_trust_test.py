@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A cluster of one's own: whom the head lets in. Wrong, used, expired and foreign join tokens and
-certificates are refused, and the head's log says whom it refused and why."""
+"""An own cluster: which hosts the head lets in. It refuses wrong, used, expired and foreign join
+tokens and certificates, and its log says whom it refused and why."""
 
 import json
 import shutil
@@ -14,7 +14,7 @@ import own_cluster_test
 
 
 class Trust(own_cluster_test.ClusterTest):
-    """Who is let in, and who is not any more."""
+    """Which hosts are let in, and which are no longer."""
 
     forms = False
 
@@ -39,7 +39,7 @@ class Trust(own_cluster_test.ClusterTest):
         self.joins(1, (place, "--token", ".".join((start, secret, another_pin))), "key|authority|token|pin")
         self.joins(1, (place, "--token", "nonsense"), "token")
         self.cluster.join(1, words)
-        self.joins(2, words, "token")  # It was used.
+        self.joins(2, words, "token")  # The token was used.
         self.cluster.join(2)
         self.cluster.await_hosts(3)
 
@@ -61,12 +61,13 @@ class Trust(own_cluster_test.ClusterTest):
         words = self.cluster.token()
         self.cluster.join(1, words)
         self.is_refused(2, (*words, "--name", "node9"), "node9", "the join token was used already, by node1")
-        # Nobody has the name of a host that is there, whatever token he has.
+        # No token lets a host take the name of a host that is connected.
         for name, why in (("node1", "a host named node1 is connected"), ("node0", "node0 is the head's own host")):
             self.is_refused(2, (*self.cluster.token(), "--name", name), name, why)
 
     def is_refused(self, index, words, name, why):
-        """The host hears why, and a new head's log, which takes one such line in ten seconds, says who it was."""
+        """The host gets the reason, and the log of a new head names the host. A head writes one
+        such line in ten seconds."""
         self.new_head()
         self.joins(index, words, why)
         self.head_says(f"host {name} at {self.nodes[index].ip} may not join: {why}")
@@ -78,7 +79,7 @@ class Trust(own_cluster_test.ClusterTest):
             self.head_says(f"host node{index} is there")
 
     def age_tokens(self):
-        """All that the head has given out end now."""
+        """Makes all tokens that the head has given out expire now."""
         self.cluster.kill("head")
         file = self.nodes[0].folder / "lib/hlaunch-head/hosts.json"
         desk = json.loads(file.read_text(encoding="utf-8"))
@@ -109,7 +110,7 @@ class Trust(own_cluster_test.ClusterTest):
                           (head / "head", "purpose"), (folder / "unknown", "certificate of node7"),
                           (None, r"\S+")):
             self.shows(show, why)
-        # The right one is let in all the while.
+        # Meanwhile the host with the right certificate is let in.
         self.cluster.await_connected(1)
         self.assertTrue((own / "host.pem").exists())
 
@@ -126,7 +127,7 @@ class Trust(own_cluster_test.ClusterTest):
         self.assertEqual(done.code, 0, str(done))
 
     def shows(self, identity, why):
-        """node2 connects with this, or with noise; a new head's log says why it was refused."""
+        """node2 connects with this identity, or sends noise; a new head logs why it refuses."""
         self.new_head()
         place = f"{self.nodes[0].ip}:{own_cluster_lab.PORT}"
         if identity is None:
@@ -150,7 +151,7 @@ class Trust(own_cluster_test.ClusterTest):
         self.head_says("host node1 is refused: it was thrown out")
         for index in (1, 2):
             self.assertTrue(lab.poll(lambda index=index: self.cluster.root(index, "nodes").code != 0, 20, 0.2))
-        # The host itself joins again; the copy is of no use.
+        # The host itself can join again; the copy is useless.
         self.cluster.kill(1)
         left = self.cluster.root(1, "cluster", "leave")
         self.assertEqual(left.code, 0, str(left))
@@ -167,7 +168,7 @@ class Trust(own_cluster_test.ClusterTest):
         self.assertTrue(lab.poll(lambda: self.cluster.root(2, "nodes").code != 0, 20, 0.2))
         self.assertTrue(lab.poll(lambda: "node2" not in self.cluster.hosts()
                                  or self.cluster.hosts()["node2"]["state"] == "away", 20, 0.2))
-        # A restart of its daemon does not help it, a new token does.
+        # A restart of its daemon does not help the host; a new token does.
         self.cluster.kill(2)
         self.cluster.start(2)
         self.assertNotEqual(self.cluster.root(2, "nodes").code, 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The way between node2 and the other workers' hosts is cut; all reach the rendezvous on node0."""
+"""The path from node2 to the other workers' hosts is cut; all reach the rendezvous on node0."""
 
 import health_test
 import jobs
@@ -25,8 +25,9 @@ class Cut(jobs.JobTest):
                         str(count))
 
     def wait_for_turns(self, firsts):
-        """What other nodes have to say comes to the first of a job in a turn of all."""
-        for count in range(1, 100):  # What was lost before a node's first turn is not told.
+        """Waits until each job's first node has reported losses of other nodes, which it gets once
+        all nodes have reported."""
+        for count in range(1, 100):  # Losses before a node's first check are not reported.
             for node in self.nodes[2:]:
                 self.lose_links(node, count)
             if lab.poll(lambda: all(run.err.count(f"{other}: link losses: ") >= 2

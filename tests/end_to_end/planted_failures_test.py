@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Whatever fails, the report names the rank, the host and the cause, and what to do about it.
+"""Whatever fails, the report names the rank, the host, the cause, and what to do about it.
 
-Each plant is a real failure; the workers beside it fail in its wake, some of them before it.
+Each plant is a real failure. The other workers fail as a consequence, some of them earlier.
 """
 
 import concurrent.futures
@@ -29,14 +29,14 @@ SIGNAL = 128
 
 @dataclasses.dataclass
 class Plant:
-    name: str  # In the program.
-    code: int  # That the job exits with.
+    name: str  # The plant's name in the program.
+    code: int  # The exit code of the job.
     cause: str  # A pattern in the first line of the report.
-    advice: str = ""  # A pattern in the advice; empty: there is none.
+    advice: str = ""  # A pattern in the advice; empty if there must be none.
     rank: int = 1
     options: tuple = ()
     also: tuple = ()  # Patterns elsewhere in the report.
-    planted: int = None  # The rank that the program is told: -1 is every rank.
+    planted: int = None  # The rank that the program gets; -1 is every rank.
     within: float = 20
     record: bool = False
 
@@ -119,14 +119,14 @@ TORCH_PLANTS = [
 
 
 def report_of(run):
-    """The lines of the final report, without what hlaunch puts before them."""
+    """The lines of the final report, without hlaunch's prefix."""
     lines = [re.sub(r"^hlaunch(\[[^]]*\])?: (error: )?", "", line) for line in jobs.own_lines(run)]
     first = [i for i, line in enumerate(lines) if line.startswith("job failed: ")]
     return lines[first[0]:] if first else []
 
 
 def complaints(plant, host, code, report):
-    """What is wrong with the report of a plant; empty: it names all."""
+    """What is wrong with the report of a plant; empty if it names everything."""
     head, text = (report or [""])[0], "\n".join(report)
     who = rf"rank {plant.rank} \({host}, " if plant.rank is not None else r"rank \d"
     advice = [line for line in report if line.strip().startswith("advice: ")]
@@ -146,7 +146,7 @@ def complaints(plant, host, code, report):
 
 
 class Planted(jobs.JobTest):
-    """Runs plants, several at a time, and tells of all that were misreported."""
+    """Runs plants, several at a time, and lists all that were misreported."""
 
     program, python = PROGRAM, jobs.PYTHON
     nproc, env = 4, {}
@@ -194,13 +194,13 @@ class PlantedOnOneNode(Planted):
 
 
 class PlantedGoodbye(Planted):
-    """The rank that fails leaves hlaunch's group first, so it is its victims that are heard of."""
+    """The failing rank first leaves hlaunch's group, so the report may come from its victims."""
 
     count, program = 1, str(lab.WORKERS / "goodbye.py")
     env = {"PYTHONPATH": str(lab.BIN.parent / "python")}
     by_victims = r"^job failed: rank 2 \(node0\) left the group before all_reduce #2, after " \
                  r"ValueError: bad batch: rank \d "
-    # Where its end is heard of in time, it is told in its own words.
+    # If hlaunch hears of the rank's end in time, the report has the rank's own words.
     by_itself = r"^job failed: rank 2 \(node0, .* exited with code 1: ValueError: bad batch$"
     plants = [Plant(name, 1, cause, rank=None, planted=2) for name, cause in (
         ("finally", f"{by_itself}|{by_victims}"), ("finally_stays", by_victims),
@@ -211,7 +211,7 @@ class PlantedGoodbye(Planted):
 
 
 class MemoryGroup:
-    """A memory cgroup of 64 MiB, of whichever version can be had here, for hlaunch to be in."""
+    """A memory cgroup of 64 MiB for hlaunch, of the version that this machine has."""
 
     LIMIT = 64 << 20
 
@@ -269,12 +269,12 @@ class PlantedOnTwoNodes(Planted):
     nproc = 2
 
     def test_every_report_names_rank_host_and_cause(self):
-        # One at a time: the endpoint's ports are told apart, the nodes are not.
+        # One at a time: plants have ports of their own, but they share the nodes.
         self.assert_reported(PLANTS_ON_TWO_NODES, together=1)
 
 
 def kill_everything(node, run):
-    """As when the kernel ends all of a node's processes: its sockets say so at once."""
+    """Kills a node's processes as the kernel would: their sockets close at once."""
     for pid in [*run.descendants(), run.pid]:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -283,7 +283,7 @@ def kill_everything(node, run):
 
 
 class PlantedNodeLoss(jobs.JobTest):
-    """A node dies while its workers talk to healthy ones, which fail of it: the node is named."""
+    """A node dies and workers on healthy nodes fail with it: the report names the node."""
 
     def assert_names(self, strike, head, within, patience=None):
         folder = self.lab.folder / "plant"
@@ -301,7 +301,7 @@ class PlantedNodeLoss(jobs.JobTest):
         self.assertLessEqual(len(report), MOST_LINES, self.told(runs))
 
     def test_all_processes_of_a_node_die(self):
-        # Where the kernel tells of the agent first, the ranks of node0 have not failed yet.
+        # If the kernel closes the agent's connection first, the ranks of node0 have not failed yet.
         self.assert_names(kill_everything, r"job failed: node1 \(10\.77\.0\.11\) was lost: its .*"
                           r"it ran ranks 2-3(; rank [01] on node0 failed of it: ConnectionResetError: "
                           r".*)?$", 60)
@@ -314,7 +314,7 @@ class PlantedNodeLoss(jobs.JobTest):
 
 
 class PlantedMtuHole(jobs.JobTest):
-    """Large packets vanish between two nodes, as in a tunnel that swallows ICMP, too."""
+    """Large packets vanish between two nodes, as in a tunnel that also swallows ICMP."""
 
     def test_the_report_recalls_what_the_preflight_said(self):
         for node in self.nodes:

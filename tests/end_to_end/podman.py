@@ -9,7 +9,7 @@ import lab
 
 
 class Podman:
-    """podman with a store of its own; rootful, without systemd, CAP_SYS_RESOURCE or cgroup v2."""
+    """podman with its own store; rootful, without systemd, CAP_SYS_RESOURCE or cgroup v2."""
 
     def __init__(self, folder):
         hard = subprocess.run("ulimit -Hn", shell=True, text=True, capture_output=True,
@@ -19,7 +19,7 @@ class Podman:
             f'[containers]\ndefault_ulimits = ["nofile={hard}:{hard}", "nproc=1024:1024"]\n'
             '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "runc"\n',
             encoding="utf-8")
-        self.folder = folder  # Where conmon leaves its marks.
+        self.folder = folder  # conmon leaves files in its working directory.
         self.argv = ["podman", "--root", folder / "store", "--runroot", folder / "run"]
         self.env = {**os.environ, "CONTAINERS_CONF": str(config)}
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Several programs in one job: by mpirun's and mpiexec's words as the real ones start them, and by
---also, with MPI programs and without, on one host and on two."""
+"""Several programs in one job: with the syntax of mpirun and mpiexec, as the real ones start them,
+and with --also; with MPI programs and others, on one host and on two."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ import lab
 
 SOURCE = lab.WORKERS / "mpi_program.c"
 WIRES = {"UCX_TLS": "sm,self", "OMPI_MCA_pml": "ob1"}
-# Hosts that are namespaces have TCP alone between them.
+# Namespaces as hosts have only TCP between them.
 IN_NAMESPACES = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
 IN_PYTHON = """from mpi4py import MPI
 import sys
@@ -55,7 +55,8 @@ class Programs(jobs.JobTest):
         return self.nodes[0].start(self.links / name, *words, env={**WIRES, **(env or {})}, **options)
 
     def assert_as_real(self, compiler, real, name, env):
-        """All blocks of a line, a file of them and their variables mean what they mean there."""
+        """Blocks of a command line, in a file too, and their variables mean what they mean
+        there."""
         if not shutil.which(real):
             self.skipTest(f"no {real} here (Debian: openmpi-bin, mpich)")
         program = build(self, compiler)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What programs that cannot run here would conclude from a worker's environment: each one's rule,
-written again in a few lines after its source, asked about workers of a job that srun, mpirun or
-nobody has started. Lightning, accelerate and transformers are asked themselves elsewhere."""
+"""What programs that cannot run here would conclude from a worker's environment. The rule of each
+is rewritten here in a few lines from its source, and applied to workers of jobs that srun, mpirun
+or no launcher has started. Lightning, accelerate and transformers themselves are tested
+elsewhere."""
 
 import json
 
@@ -12,7 +13,7 @@ import lab
 
 DUMP = str(lab.WORKERS / "dump_start.py")
 
-OUTER = {  # By srun within mpirun, each with a place of its own in mind.
+OUTER = {  # From srun within mpirun; all values differ from the worker's place.
     "SLURM_JOB_ID": "4711", "SLURM_JOB_NODELIST": "gpu-[1-2]", "SLURM_STEP_NODELIST": "gpu-[1-2]",
     "SLURM_PROCID": "7", "SLURM_LOCALID": "7", "SLURM_NTASKS": "9", "SLURM_NODEID": "1",
     "OMPI_COMM_WORLD_RANK": "7", "OMPI_COMM_WORLD_SIZE": "9", "OMPI_COMM_WORLD_LOCAL_RANK": "7",
@@ -22,7 +23,7 @@ OUTER = {  # By srun within mpirun, each with a place of its own in mind.
 
 
 def numbers(env, *names):
-    """Their values, or None unless all are there."""
+    """The values of these variables, or None unless all are set."""
     return tuple(int(env[name]) for name in names) if all(name in env for name in names) else None
 
 
@@ -30,7 +31,7 @@ def torchelastic(env):  # torch.distributed.is_torchelastic_launched
     return "TORCHELASTIC_RUN_ID" in env
 
 
-def deepspeed(env):  # deepspeed/comm/comm.py: else it asks AzureML, SageMaker and mpi4py
+def deepspeed(env):  # deepspeed/comm/comm.py: otherwise it asks AzureML, SageMaker and mpi4py
     ready = all(env.get(name) for name in ("MASTER_ADDR", "MASTER_PORT"))
     return numbers(env, "RANK", "WORLD_SIZE", "LOCAL_RANK") if ready else "mpi4py"
 
@@ -71,12 +72,13 @@ def jax_coordinator(env):  # jax.distributed.initialize
     return bool(host) and port.isdigit() and port != env["MASTER_PORT"]
 
 
-def mpich(env):  # Starts PMI if it sees any; both kinds at once are an error.
+def mpich(env):  # It starts PMI if it sees any; both kinds at once are an error.
     return ("PMI_ID" in env and env.get("PMI_PORT", "").startswith("127.0.0.1:")
             and "PMI_SIZE" not in env and "PMIX_NAMESPACE" not in env)
 
 
-# Reader, and what it is to conclude in local rank r of two; then with --compat openmpi, slurm.
+# A reader, and its expected result in local rank r of two: by default, with --compat openmpi,
+# slurm.
 READERS = [
     (torchelastic, lambda r: True, None, None),
     (deepspeed, lambda r: (r, 2, r), None, None),
@@ -108,7 +110,7 @@ class ReaderRules(jobs.JobTest):
         for column, options, env in ((1, [], {}), (1, [], OUTER),
                                      (2, ["--compat", "openmpi"], {}),
                                      (2, ["--compat", "openmpi"], OUTER),
-                                     # Two nodes have been given, and one is what is wanted.
+                                     # The allocation has two nodes, but the job uses one.
                                      (3, ["--compat", "slurm", "--nnodes", 1], slurm),
                                      (3, ["--compat", "slurm"], OUTER)):
             for rank, worker in enumerate(self.workers(options, env)):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""All hosts of a job that systemd started lose their power at once, and have it back: the job finds
-itself and goes on where its checkpoint is."""
+"""All hosts of a job that systemd started lose their power at once and get it back. The job starts
+by itself and goes on from its checkpoint."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import systemd_host
 
 COUNT = 3
 UNIT = "hlaunch@train"
-# Counts, writes down after each step how far it is, and begins there.
+# Counts steps, saves the number after each step, and starts from the saved one.
 TRAIN = """#!/usr/bin/python3
 import os, time
 checkpoint, step = os.environ["HOME"] + "/checkpoint", 0
@@ -54,7 +54,7 @@ class Reboot(unittest.TestCase):
             self.addCleanup(self.hosts[-1].close)
 
     def enable(self):
-        """As an admin does, on hosts that start nothing else."""
+        """Enables the units as an admin does, on hosts that start nothing else."""
         for host in self.hosts:
             host.run("sh", "-c", "rm -rf /etc/systemd/system/*.wants"
                      " /etc/systemd/system/default.target /usr/lib/systemd/system/multi-user.target.wants"
@@ -65,7 +65,7 @@ class Reboot(unittest.TestCase):
                            *(self.enabled if host is self.hosts[0] else ()))
 
     def begun(self):
-        """[(rank, step)] of each host's newest worker since it has its power."""
+        """[(rank, step)] of each host's newest worker since the last boot."""
         said = [host.await_message(f" of {COUNT} begins at ", f"_SYSTEMD_UNIT={UNIT}.service", "-b",
                                    timeout=60)[-1]["MESSAGE"] for host in self.hosts]
         return [tuple(map(int, re.search(r"rank (\d+) of \d+ begins at (\d+)", words).groups()))
@@ -97,7 +97,7 @@ class RebootWithWitnessesAtLength(Reboot):
 
 
 class RebootWithService(Reboot):
-    """Which is up again before its nodes are, and knows of the round before."""
+    """The service is up again before its nodes are, and knows of the round before."""
 
     options = {"rdzv_endpoint": "node0", "rdzv_conf": "is_host=0", "max_restarts": 3}
     enabled = ("hlaunch-rendezvous",)
@@ -105,7 +105,7 @@ class RebootWithService(Reboot):
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class RebootWithoutRestartsAtLength(RebootWithService):
-    """The former nodes' places are theirs until the loss limit has passed."""
+    """The places of the former nodes are reserved for them until the loss limit has passed."""
 
     options = {"rdzv_endpoint": "node0", "rdzv_conf": "is_host=0"}
 

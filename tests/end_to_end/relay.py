@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A service's address: passes TCP connections on to one host, as a load balancer or a NAT does.
+"""The address of a service: passes TCP connections on to one host, as a load balancer or NAT does.
 
     relay.py PORT BACKEND [no-hairpin]
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The rendezvous as a service on node0, jobs on node1 and node2: it dies at every point at which
-it keeps something, comes back, and the workers never notice; many jobs; what `status` says.
+"""The rendezvous as a service on node0, with jobs on node1 and node2: it dies at every point at
+which it saves something and comes back, and workers never notice. Also many jobs, and `status`.
 """
 
 import json
@@ -16,18 +16,18 @@ import lab
 
 SERVICE = str(lab.BIN / "hlaunch-rendezvous")
 DYING = str(lab.BIN.parent / "tests/workers/hlaunch_test_dying_rendezvous")
-# Of a job of two nodes that restarts once. It keeps: round 1 proposed, runs, stops; round 2
-# proposed, runs; over; forgotten.
+# For a job of two nodes that restarts once. The service saves that round 1 is proposed, runs and
+# stops, that round 2 is proposed and runs, and that the job is over; then it forgets the job.
 POINTS = ([f"{step}:{n}" for step in ("sync", "rename", "sync-directory") for n in range(1, 7)]
           + ["open:3", "write:5", "remove:1", "sync-directory:7"])
 
 
-# Prints the status and the body that an HTTP server answers with.
+# Prints the status and the body of an HTTP server's answer.
 ASK = ("import sys, urllib.request as u, urllib.error as e\n"
        "try: answer = u.urlopen(sys.argv[1], timeout=float(sys.argv[2]))\n"
        "except e.HTTPError as error: answer = error\n"
        "print(answer.status, answer.read().decode().strip())")
-# Opens connections and sends a part of a request on each, and goes on with it.
+# Opens connections and sends only a part of a request on each, again and again.
 SLOW = ("import socket, sys, time\n"
         "def slow():\n"
         "    one = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
@@ -44,7 +44,7 @@ class ServiceTest(jobs.JobTest):
     count = 3
 
     def serve(self, *options, program=SERVICE, port=29400, state="state", ready=True):
-        """A service on node0; `state` is a folder there, None: it keeps nothing."""
+        """A service on node0. `state` is a folder there; with None the service saves nothing."""
         kept = [] if state is None else ["--state", f"file://{self.nodes[0].folder / state}"]
         run = self.nodes[0].start(program, "--listen", port, *kept, *options)
         if ready:
@@ -52,7 +52,7 @@ class ServiceTest(jobs.JobTest):
         return run
 
     def job(self, name, *words, options=(), port=29400, nodes=None, env=None):
-        """`hlaunch` on node1 and node2."""
+        """Starts `hlaunch` on node1 and node2."""
         nodes = self.nodes[1:] if nodes is None else nodes
         return [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", f"node0:{port}",
                            "--rdzv-id", name, *options, jobs.WORKER, *words,
@@ -80,8 +80,8 @@ class Died(ServiceTest):
     """All points at once, each with a service and a job of its own."""
 
     def assert_two_rounds(self, runs):
-        """Two rounds of two workers, of which rank 1 failed in the first, maybe before rank 0 could
-        say a word; none was started twice, and none in a third round.
+        """Two rounds of two workers. In the first one rank 1 failed, maybe before rank 0 printed
+        anything. No worker was started twice, and there was no third round.
         """
         seen = [facts["RANK"] + "@" + facts["TORCHELASTIC_RESTART_COUNT"]
                 for run in runs for facts in jobs.environments(run)]
@@ -89,7 +89,7 @@ class Died(ServiceTest):
                       self.told(runs))
 
     def start_again(self, tried):
-        """Each service once it has died, whichever is the first: their jobs do not wait for ever."""
+        """Restarts each service once it has died, in any order, since jobs do not wait for ever."""
         left = list(tried)
 
         def died():
@@ -138,7 +138,7 @@ class Died(ServiceTest):
         service = self.serve()
         runs = self.job("a", "env", "stubborn", "fail", 1, 9, 0, "sleep", 0.5,
                         options=["--max-restarts", 1, "--shutdown-timeout", 1])
-        runs[0].wait_for("stopping|restart")  # Its worker ignores SIGTERM for a second.
+        runs[0].wait_for("stopping|restart")  # The worker ignores SIGTERM for a second.
         self.kill(service)
         self.serve()
         for run in runs:
@@ -179,7 +179,7 @@ class Service(ServiceTest):
         self.assertEqual([(job["job_id"], job["state"], job["exit_code"]) for job in listed],
                          [("bad", "over", 9), ("good0", "over", 0), ("good1", "over", 0),
                           ("good2", "over", 0)])
-        # The same id once more: a new run.
+        # The same id again is a new run.
         again = self.job("bad", "env", "sleep", 0)
         for run in again:
             self.assertEqual(run.wait(20), 0, self.told(again))
@@ -199,7 +199,7 @@ class Service(ServiceTest):
         for line in ("hlaunch_rendezvous_up 1", "hlaunch_rendezvous_jobs 1",
                      "hlaunch_rendezvous_agents 2"):
             self.assertIn(line + "\n", text)
-        os.kill(service.pid, signal.SIGSTOP)  # A service that hangs does not say that it lives.
+        os.kill(service.pid, signal.SIGSTOP)  # A hanging service does not report that it lives.
         asked = self.nodes[2].start("timeout", "1", jobs.PYTHON, "-c", read,
                                     f"http://{self.nodes[0].ip}:9400/healthz")
         self.assertEqual(asked.wait(10), 124, str(asked))
@@ -208,17 +208,17 @@ class Service(ServiceTest):
         for run in runs:
             run.signal(signal.SIGTERM)
         self.assertEqual(runs[0].wait(20), 143, self.told(runs))
-        for run in runs[1:]:  # One may hear of the first one's stop before it is stopped itself.
+        for run in runs[1:]:  # A node may hear of the other's stop before its own signal.
             self.assertIn(run.wait(20), (143, jobs.NODE_STOPPED), self.told(runs))
         self.end(service)
 
     def ask(self, node, path, patience=100):
-        """What the metrics port of the service answers, as "200 ok"."""
+        """The answer of the service's metrics port, such as "200 ok"."""
         return node.run(jobs.PYTHON, "-c", ASK, f"http://{self.nodes[0].ip}:9400{path}", patience,
                         timeout=120).out.strip()
 
     def test_out_of_threads_it_says_so_serves_on_and_stops(self):
-        # The limit does not hold for root; in a user namespace nobody is.
+        # The limit does not apply to root, unless root is that of a user namespace.
         mapped = pathlib.Path("/proc/self/uid_map").read_text(encoding="utf-8").split()
         user = ["setpriv", "--reuid", "61234", "--clear-groups"] if mapped[:2] == ["0", "0"] else []
         service = self.nodes[0].start(*user, SERVICE, "--listen", 29400, "--metrics-port",
@@ -294,7 +294,7 @@ class Service(ServiceTest):
         mounted = self.nodes[0].run("mount", "-t", "tmpfs", "-o", "size=64k", "none", small)
         self.assertEqual(mounted.code, 0, str(mounted))
         self.serve(state="small/state")
-        self.nodes[0].run("dd", "if=/dev/zero", f"of={small}/full", "bs=1k")  # Until it fails.
+        self.nodes[0].run("dd", "if=/dev/zero", f"of={small}/full", "bs=1k")  # Fills it.
         runs = self.job("a", "env", "sleep", 600, options=["--shutdown-timeout", 1])
         self.wait_for_workers(runs, 2)
         lab.poll(lambda: "not kept" in self.facts("a")["explanation"], 10, 0.2)
@@ -351,7 +351,7 @@ class Status(ServiceTest):
         self.wait_for_workers(runs, 2)
         def ask():
             return self.nodes[0].run(lab.HLAUNCH, "status", "a", "--rdzv-endpoint", "node1")
-        lab.poll(lambda: "running" in ask().out, 10, 0.2)  # As node2 has told.
+        lab.poll(lambda: "running" in ask().out, 10, 0.2)  # Once node2 has reported that.
         asked = ask()
         self.assertEqual(asked.code, 0, str(asked))
         self.assertRegex(asked.out, r"why +round 1 runs with 2 nodes and 2 workers\n")

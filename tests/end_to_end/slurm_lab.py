@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A real Slurm on the hosts of lab.py: slurmctld on node0, a slurmd on each.
+"""A real Slurm on the hosts of lab.py: slurmctld on node0, a slurmd on each node.
 
     with SlurmLab(3) as slurm:
         slurm.run("srun", "-N3", "hostname")
 
 Keys, sockets and spools lie in the lab's folder and nothing in /etc. The daemons are processes of
-the nodes and end with them; munged, of which one serves all, is this process' and ends with it.
-GPUs are four device files on each node that lead nowhere.
+the nodes and end with them. One munged serves all nodes; it is a child of this process and ends
+with it. Each node has four GPUs, which are device files with no device behind them.
 """
 
 import os
@@ -21,7 +21,7 @@ import lab
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo", "munged")
 PACKAGES = "slurmctld slurmd slurm-client munge"
 KILL_WAIT = 3  # Seconds from SIGTERM to SIGKILL.
-GRACE_TIME = 4  # Seconds that a job has which is to make room for an urgent one.
+GRACE_TIME = 4  # Seconds that a job has to end once it must make room for an urgent one.
 
 CONF = """
 ClusterName=lab
@@ -62,7 +62,7 @@ PartitionName=urgent PriorityTier=20
 
 
 def why_not():
-    """Why there can be no Slurm here; empty if there can."""
+    """Why Slurm cannot run here; empty if it can."""
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing:
@@ -79,7 +79,7 @@ class SlurmLab(lab.Lab):
         try:
             self.conf = self.folder / "slurm"
             self.conf.mkdir(mode=0o755)
-            self.folder.chmod(0o755)  # Of munge's socket.
+            self.folder.chmod(0o755)  # Others must reach munge's socket in it.
             (self.conf / "state").mkdir()
             self._write_conf(count)
             self._start_munge()
@@ -96,7 +96,7 @@ class SlurmLab(lab.Lab):
         (folder / "gres.conf").write_text(
             f"NodeName=node[0-{count - 1}] Name=gpu File={folder}/gpu[0-3]\n", encoding="utf-8")
         (folder / "cgroup.conf").write_text("CgroupAutomount=no\n", encoding="utf-8")
-        for index in range(4):  # As /dev/null.
+        for index in range(4):  # The same device as /dev/null.
             os.mknod(folder / f"gpu{index}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
 
     def _start_munge(self):
@@ -136,7 +136,7 @@ class SlurmLab(lab.Lab):
         return run
 
     def job_of(self, run):
-        """The id of the job that an `srun` made, once it has one of its own."""
+        """The id of the job that an `srun` made, once there is one."""
         name = run.argv[run.argv.index("-J") + 1]
 
         def look():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""hlaunch as what srun starts, in a real Slurm of three nodes: it finds its place without a word,
-and what Slurm sends to a step reaches the workers."""
+"""srun starts hlaunch in a real Slurm of three nodes: hlaunch finds its place without any option,
+and workers get the signals that Slurm sends to a step."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ ENV = {"PYTHON_EXEC": jobs.PYTHON}
 
 
 class SlurmTest(unittest.TestCase):
-    """All tests of a class share one Slurm, whose nodes have room for their jobs side by side."""
+    """All tests of a class share one Slurm, whose nodes have room for several jobs at once."""
 
     @classmethod
     def setUpClass(cls):
@@ -34,13 +34,13 @@ class SlurmTest(unittest.TestCase):
         cls.addClassCleanup(cls.slurm.close)
 
     def srun(self, *words, nodes=3, options=(), env=None):
-        """Starts `hlaunch WORDS` on so many nodes, as a job of its own."""
+        """Starts `hlaunch WORDS` on `nodes` nodes, as a job of its own."""
         name = f"job{len(self.slurm.runs)}"
         return self.slurm.start("srun", f"-N{nodes}", "-J", name, *options, "hlaunch", *words,
                                 env={**ENV, **(env or {})})
 
     def batch(self, script, *words, options=(), env=None):
-        """Queues a batch script; returns the job's id and the file that it writes to."""
+        """Queues a batch script; returns the job's id and its output file."""
         out = self.slurm.folder / f"batch{len(self.slurm.runs)}"
         run = self.slurm.run("sbatch", "--parsable", f"--output={out}", *options, script, *words,
                              env={**ENV, **(env or {})})
@@ -120,7 +120,8 @@ class Steps(SlurmTest):
         self.await_text(out, 'ENV .*"WORLD_SIZE": "1"')
 
     def test_srun_within_a_worker_of_srun_finds_the_inner_step(self):
-        # A worker inherits the job and not the step, so its own srun begins one.
+        # A worker inherits the variables of the job but not of the step, so its own srun begins a
+        # new step.
         run = self.srun("--nproc-per-node", "1", "--no-python", "srun", "--overlap", "-N1", "-n1",
                         "hlaunch", jobs.WORKER, "env", nodes=1)
         self.assert_done(run)
@@ -169,7 +170,7 @@ class Steps(SlurmTest):
 
 
 class Tasks(SlurmTest):
-    """Several tasks on a node: one of them is its agent, and each runs a worker of its own."""
+    """Several tasks on a node: one of them is the agent, and each task runs its own worker."""
 
     def places(self, run):
         return sorted((int(facts["RANK"]), facts["NODE_RANK"], facts["LOCAL_RANK"],
@@ -249,7 +250,7 @@ class Tasks(SlurmTest):
         job = self.slurm.job_of(run)
         for number, words in (("USR1", ["--signal=USR1"]), ("TERM", [])):
             self.slurm.run("scancel", *words, job)
-            # Slurm itself signals workers as well as hlaunch, so it may come twice.
+            # Both Slurm and hlaunch signal the workers, so a signal may come twice.
             lab.poll(lambda number=number: len(self.ranks_that_got(run, number)) == 4, 10)
             self.assertEqual(self.ranks_that_got(run, number), set("0123"), str(run))
         self.assertNotEqual(run.wait(30), 0, str(run))
@@ -268,7 +269,7 @@ class Tasks(SlurmTest):
             self.assertEqual("".join(place[2] for place in self.places(run)), local_ranks, str(run))
 
     def test_each_in_a_container_of_its_own_with_another_host_name(self):
-        # What `srun docker run` comes to: own pids and names, and the node's network.
+        # The effect of `srun docker run`: own pids and host names, and the node's network.
         inside = ("exec unshare --uts --pid --fork --mount --mount-proc --kill-child sh -c "
                   "'hostname c$SLURM_PROCID; exec hlaunch \"$@\"' sh \"$@\"")
         run = self.slurm.start("srun", "-N2", "--ntasks-per-node=2", "sh", "-c", inside, "sh",
@@ -298,7 +299,7 @@ class Tasks(SlurmTest):
 
 
 class Allocations(SlurmTest):
-    """In a batch script or a shell of salloc, one `hlaunch` starts the nodes by itself."""
+    """One `hlaunch` in a batch script or a shell of salloc starts the nodes by itself."""
 
     def left(self):
         return [f"{node.name}: {line}" for node in self.slurm.nodes
@@ -325,7 +326,7 @@ class Allocations(SlurmTest):
         self.assertEqual([node for _, node in places], list("001122"), text)
         self.assertEqual(text.count("SHOW CUDA_VISIBLE_DEVICES=0,1"), 6, text)
         self.assertEqual(text.count("job failed: rank 3 "), 1, text)
-        self.assertNotIn("Exited with exit code", text)  # srun's line of each node.
+        self.assertNotIn("Exited with exit code", text)  # srun prints such a line for each node.
         self.assert_nothing_left(text)
 
     def test_salloc_takes_what_the_job_says_of_tasks_and_not_of_a_step(self):
@@ -359,14 +360,14 @@ class Allocations(SlurmTest):
                 pids = [pid for pid in run.descendants()
                         if lab.command_line(pid).startswith("srun" if victim == "srun" else "hlaunch ")]
                 for pid in pids if victim == "srun" else pids[1:2]:  # The keeper's child.
-                    with contextlib.suppress(ProcessLookupError):  # One's end ends the others.
+                    with contextlib.suppress(ProcessLookupError):  # The end of one may end others.
                         os.kill(pid, signal.SIGKILL)
                 self.assertNotEqual(run.wait(60), 0, str(run))
                 self.assert_nothing_left(str(run), 30)
 
 
 class Signals(SlurmTest):
-    """The slow ones wait side by side: Slurm looks at time limits twice a minute."""
+    """The slow cases wait at the same time, since Slurm checks time limits twice a minute."""
 
     def test_a_timed_signal_and_the_time_limit_reach_the_workers(self):
         run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
@@ -375,7 +376,7 @@ class Signals(SlurmTest):
         whole = self.slurm.start("salloc", "-N2", "-t1", "-c1", "hlaunch", jobs.WORKER, "signals",
                                  "sleep", "600", env=ENV)
         whole.wait_for("(?s)(LISTENS.*){2}", 30)
-        # Meanwhile: scancel, and requeue.
+        # Meanwhile the test runs scancel, requeue and preemption.
         self.workers_get_the_signal_and_what_is_left_of_kill_wait()
         self.the_job_is_requeued_and_runs_again()
         self.the_job_makes_room_for_an_urgent_one()
@@ -393,7 +394,7 @@ class Signals(SlurmTest):
         self.slurm.run("scancel", self.slurm.job_of(run))
         run.wait_for("(?s)(GOT SIGTERM.*){2}", 10)
         run.wait(15)
-        # Workers that go on are ended by hlaunch, which still says so, before Slurm ends all.
+        # hlaunch ends workers that go on, and reports that, before Slurm ends everything.
         self.assertRegex(run.err, r"hlaunch\[node[01]\]: .*(stopped|SIGTERM)", str(run))
         self.assertNotIn("SIGKILL", " ".join(
             line for line in run.err.splitlines() if line.startswith("srun")), str(run))
@@ -417,7 +418,7 @@ class Signals(SlurmTest):
         self.await_text(out, "(?s)(LISTENS.*){2}")
         urgent = self.srun(jobs.WORKER, "show", "SLURM_JOB_PARTITION", "env", nodes=2,
                            options=["-purgent", "--gres=gpu:4"])
-        # The workers are told, and have the partition's grace to save what they have.
+        # The workers get the signal, and the partition's grace to save their state.
         self.await_text(out, "(?s)(GOT SIGTERM.*){2}")
         (self.slurm.folder / "urgent_was_there").touch()
         self.assert_done(urgent)
@@ -427,8 +428,8 @@ class Signals(SlurmTest):
     def assert_runs_again(self, job, out):
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "PENDING", 30, 0.2),
                         f"{self.state_of(job)}: {out.read_text(encoding='utf-8')}")
-        # Slurm keeps a requeued job back for two minutes, unless it is told otherwise; within a
-        # second it would take the new credential for the revoked one.
+        # Slurm holds a requeued job back for two minutes, unless StartTime is set. A start within
+        # one second would make it take the new credential for the revoked one.
         self.assertTrue(lab.poll(lambda: self.slurm.run(
             "scontrol", "update", f"jobid={job}", "StartTime=now+2").code == 0, 10, 0.2))
         self.await_text(out, "(?s)(SHOW SLURM_RESTART_COUNT=1.*){2}")

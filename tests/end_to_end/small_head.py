@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The head of a cluster as far as one node daemon sees it: takes its news, gives it orders, answers
-what users ask by saying it back. It decides nothing."""
+"""The head of a cluster as one node daemon sees it. It takes the daemon's news, gives it orders and
+answers the users' questions with the questions themselves. It decides nothing."""
 
 import json
 import pathlib
@@ -16,7 +16,7 @@ PATIENCE = 60
 
 
 class Authority:
-    """A cluster's authority and what it signs, made by openssl(1) in `folder`."""
+    """A cluster's authority and the certificates it signs, made with openssl(1) in `folder`."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -38,7 +38,7 @@ class Authority:
                       self._path(f"{name}.key"))
 
     def sign(self, name, uri, usage, before=timedelta(hours=1), after=timedelta(days=30)):
-        """Makes NAME.key and NAME.pem, which is good from `before` now until `after`."""
+        """Makes NAME.key and NAME.pem, which is valid from `before` ago until `after` from now."""
         self._key(name)
         self._openssl("req", "-new", "-key", self._path(f"{name}.key"), "-subj", f"/CN={name}",
                       "-out", self._path(f"{name}.csr"))
@@ -67,7 +67,7 @@ class Authority:
         self.sign(name, f"hlaunch-host:{name}", "clientAuth", **times)
 
     def sign_request(self, name, request):
-        """A new certificate of a host, by its own request."""
+        """Signs a host's own request for a new certificate."""
         self._path(f"{name}.csr").write_text(request, encoding="utf-8")
         self._certify(name, f"hlaunch-host:{name}", "clientAuth", timedelta(hours=1),
                       timedelta(days=30))
@@ -111,7 +111,7 @@ class Host:
 
     def serve(self):
         try:
-            self.send({"tell": "ping", "body": {}})  # It is let in.
+            self.send({"tell": "ping", "body": {}})  # This tells the host that it is let in.
             while True:
                 self.take(read_frame(self.stream))
         except (EOFError, OSError):
@@ -142,9 +142,9 @@ class SmallHead:
         self.context.load_verify_locations(authority.folder / "authority.pem")
         self.context.verify_mode = ssl.CERT_REQUIRED
         self.hosts, self.news, self.asked = {}, [], []
-        self.replies = {}  # By verb: what it answers instead of the question.
+        self.replies = {}  # By verb: the answer that replaces the echo of the question.
         self.port = 0
-        self.lock = threading.Lock()  # Of who is let in, and whether anybody is.
+        self.lock = threading.Lock()  # Guards `hosts` and the listener's state.
         self.listener = None
         self.listen()
 
@@ -169,7 +169,7 @@ class SmallHead:
             return
         host = Host(self, stream, subject["commonName"])
         with self.lock:
-            if listener.fileno() < 0:  # It was powered off meanwhile.
+            if listener.fileno() < 0:  # The head was closed meanwhile.
                 return stream.close()
             self.hosts[host.name] = host
         host.serve()
@@ -189,7 +189,7 @@ class SmallHead:
         return reply(message) if callable(reply) else reply
 
     def order(self, host, verb, body):
-        """Asks a node daemon; its answer."""
+        """Gives a node daemon an order; returns its answer."""
         there = self.hosts[host]
         there.number += 1
         number, event = there.number, threading.Event()
@@ -203,10 +203,10 @@ class SmallHead:
         return answer["body"]
 
     def close(self):
-        """As if it were powered off."""
+        """Ends the head as a power loss would."""
         with self.lock:
             if self.listener.fileno() >= 0:
-                self.listener.shutdown(socket.SHUT_RDWR)  # Which accept() hears; close() it does not.
+                self.listener.shutdown(socket.SHUT_RDWR)  # This wakes accept(); close() would not.
                 self.listener.close()
             hosts = list(self.hosts.values())
         for host in hosts:

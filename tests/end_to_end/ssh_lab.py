@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Real sshds on a lab's nodes: node0 has a key that all take, and knows the keys of all.
+"""Real sshds on a lab's nodes: node0 has a key that all accept, and knows the host keys of all.
 
     ssh = SshLab(lab)
     ssh.end_sshd(lab.nodes[1])
 
-Each node's ~/.ssh and /run/sshd are the lab's, so nothing of this machine's is touched. Needs root.
+Each node has its own ~/.ssh and /run/sshd, so nothing of this machine changes. Needs root.
 """
 
 import os
@@ -31,7 +31,7 @@ PrintMotd no
 
 
 def missing():
-    """What is not here that this needs; empty: nothing."""
+    """What these tests need and do not find here; empty if nothing is missing."""
     tools = SSHD and shutil.which("ssh") and shutil.which("ssh-keygen")
     return "" if tools else "no sshd or ssh here (Debian: openssh-server, openssh-client)"
 
@@ -41,7 +41,7 @@ def keygen(path):
 
 
 def at(node, script):
-    """Runs a script on a node; fails if it does."""
+    """Runs a script on a node; raises if the script fails."""
     subprocess.run([*node.enter(), "sh", "-c", script], check=True, timeout=10 * lab.PATIENCE)
 
 
@@ -67,7 +67,7 @@ class SshLab:
             raise RuntimeError(f"sshd of {node.name} does not listen: {node.sshd}")
 
     def heal(self):
-        """All keys are as they were."""
+        """Restores all keys."""
         for node in self.nodes:
             shutil.copy(self.home / "id_ed25519.pub", node.folder / "authorized_keys")
         lines = [f"{node.name},{node.ip} "
@@ -76,15 +76,15 @@ class SshLab:
         (self.home / "known_hosts").write_text("".join(lines), encoding="utf-8")
 
     def refuse(self, node):
-        """It takes no key."""
+        """Makes the node accept no key."""
         (node.folder / "authorized_keys").write_text("", encoding="utf-8")
 
     def forget_hosts(self):
-        """node0 knows none of them."""
+        """Makes node0 know no host key."""
         (self.home / "known_hosts").write_text("", encoding="utf-8")
 
     def limit(self, node, startups):
-        """Its sshd begins anew, with this MaxStartups."""
+        """Restarts the node's sshd with this MaxStartups."""
         self.end_sshd(node)
         with (node.folder / "sshd_config").open("a", encoding="utf-8") as config:
             config.write(f"MaxStartups {startups}\n")

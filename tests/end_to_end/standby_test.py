@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Two services that share an etcd of three members on node0, or a namespace of Kubernetes whose API
-server is there: one leads, the other takes over when it is killed, stands still or is cut off. A job
-on two more nodes goes on: its workers notice nothing, and a worker that fails after that begins the
+"""Two services share an etcd of three members on node0, or a namespace of Kubernetes whose API
+server is there. One leads; the other takes over when it is killed, stands still or is cut off. A
+job on two more nodes goes on: its workers notice nothing, and a worker that fails later starts the
 next round, once.
 """
 
@@ -27,10 +27,10 @@ KUBE_API = lab.ROOT / "tests/rendezvous/kubernetes/kube_api.py"
 
 class StandbyTest(jobs.JobTest):
     count = 4
-    place = ""  # How services call it where they keep jobs.
+    place = ""  # The services' name for the place where they keep jobs.
 
     def state(self):
-        """The options of the services that say so."""
+        """The options that tell the services where they keep jobs."""
         raise NotImplementedError
 
     def serve(self, node):
@@ -40,7 +40,7 @@ class StandbyTest(jobs.JobTest):
         return run
 
     def begin(self, first=0, second=1):
-        """A service that leads, one that stands by, and a job of two workers."""
+        """Starts a service that leads, one that stands by, and a job of two workers."""
         leader = self.serve(first)
         leader.wait_for(f"this service leads; 0 jobs restored from {self.place}", 60)
         standby = self.serve(second)
@@ -56,7 +56,7 @@ class StandbyTest(jobs.JobTest):
         return self.nodes[2].run(lab.HLAUNCH, "status", *words, "--rdzv-endpoint", at)
 
     def ready(self, node):
-        """What /readyz of the service there says."""
+        """The answer of that node's service at /readyz."""
         run = self.nodes[node].run(
             jobs.PYTHON, "-c", "import urllib.request as u, urllib.error as e\n"
             "try: answer = u.urlopen('http://127.0.0.1:29401/readyz', timeout=5)\n"
@@ -68,7 +68,7 @@ class StandbyTest(jobs.JobTest):
         return len(jobs.environments(runs[0])) + len(jobs.environments(runs[1]))
 
     def assert_goes_on(self, runs, workers):
-        """Nobody was disturbed; then a failure begins one more round, in which both workers are."""
+        """No worker was disturbed; then a failure starts one more round, with both workers."""
         def running():
             told = self.status("a", "--json")
             return told.code == 0 and [n["state"] for n in json.loads(told.out)["nodes"]] == [
@@ -114,13 +114,13 @@ class StandbyTest(jobs.JobTest):
 class EtcdTest(StandbyTest):
     place = "etcd at "
     scheme = "http"
-    options = ()  # Of the members of etcd.
-    ctl_options = state_options = ()  # Of etcdctl, and of the services.
+    options = ()  # For the members of etcd.
+    ctl_options = state_options = ()  # For etcdctl, and for the services.
 
     def setUp(self):
         super().setUp()
         self.prepare()
-        for node in self.nodes[:2]:  # etcd listens at the second of these alone.
+        for node in self.nodes[:2]:  # etcd listens only at the second address.
             node.know("etcd", self.nodes[0].ip6)
             node.know("etcd", self.nodes[0].ip)
         self.etcd = [self.start_member(i) for i in range(len(MEMBERS))]
@@ -148,7 +148,7 @@ class EtcdTest(StandbyTest):
         return run.out
 
     def etcd_leader(self):
-        """Which member leads; they may be electing one."""
+        """The index of the member that leads; waits while they elect one."""
         def leaders():
             told = json.loads(self.etcdctl("endpoint", "status", "-w", "json"))
             return [i for i, status in enumerate(told)
@@ -245,7 +245,7 @@ class TakenOverAtLength(EtcdTest):
 
 @unittest.skipUnless(os.environ.get("HLAUNCH_AT_LENGTH"), "needs a minute (tests/run --full)")
 class GuardedAtLength(EtcdTest):
-    """etcd shows a certificate, asks for one, and for a password."""
+    """etcd has a certificate, and demands one and a password."""
 
     scheme = "https"
 
@@ -307,7 +307,7 @@ class FullAtLength(EtcdTest):
 
 
 class KubernetesTest(StandbyTest):
-    """With an API server of the project's own; tests/rendezvous/kubernetes can do with a real one."""
+    """With the project's own API server; tests/rendezvous/kubernetes can also use a real one."""
 
     place = "Kubernetes at kube:6443, namespace train"
 

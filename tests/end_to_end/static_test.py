@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What a static program needs of a machine: no file, and no system call newer than Linux 4.18."""
+"""A static program needs no file of a machine and no system call newer than Linux 4.18."""
 
 import pathlib
 import shutil
@@ -11,12 +11,12 @@ import lab
 
 OLD_KERNEL = pathlib.Path(__file__).with_name("old_kernel.py")
 WORKER = lab.BIN.parent / "tests/workers/hlaunch_test_static_worker"
-# Nothing of these is in the root, but for files and dns.
+# The root has none of these services except files and dns.
 SERVICES = "hosts: sss resolve files mymachines dns myhostname\n"
 
 
 class EmptyRoot(jobs.JobTest):
-    """Each node's root has hlaunch's programs, a static worker, and nothing else."""
+    """The root of each node has hlaunch's programs, a static worker, and nothing else."""
 
     def setUp(self):
         if not WORKER.exists():
@@ -64,7 +64,7 @@ class EmptyRoot(jobs.JobTest):
 
 
 class OldKernel(jobs.JobTest):
-    """Linux 4.18, by its system calls."""
+    """Linux 4.18, as far as system calls can tell."""
 
     def old(self, node, *words):
         return node.start(jobs.PYTHON, OLD_KERNEL, *words)

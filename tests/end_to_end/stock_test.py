@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Programs that frameworks ship, and programs as their documentation shows them, run unchanged."""
+"""Programs that frameworks ship, and programs from their documentation, run unchanged."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ PROGRAMS = lab.WORKERS / "stock"
 
 
 class WithStock(jobs.JobTest):
-    """Runs programs on two nodes with two workers each, under the Python that has the packages."""
+    """Runs programs on two nodes with two workers each, with the Python that has the packages."""
 
     package = ""
     nproc = 2
@@ -40,7 +40,7 @@ class WithStock(jobs.JobTest):
         cls.shipped = pathlib.Path(found)
 
     def start_on_all(self, *command, env=None):
-        """The nodes share one working directory, as they would on a cluster."""
+        """Starts a job whose nodes share one working directory, as on a cluster."""
         self.shared = self.lab.folder / "shared"
         self.shared.mkdir(exist_ok=True)
         return self.start(*command, options=["--nproc-per-node", self.nproc],
@@ -51,7 +51,7 @@ class WithStock(jobs.JobTest):
         return self.run_torch(lambda: self.start_on_all(*command, env=env), proof, 150)
 
     def assert_each_rank_said(self, runs, pattern):
-        """Each rank says `pattern` once; {rank} and {world} stand for its place."""
+        """Each rank printed `pattern` once; {rank} and {world} stand for its place."""
         world = self.nproc * len(runs)
         out = "\n".join(run.out + run.err for run in runs)
         for rank in range(world):
@@ -60,12 +60,12 @@ class WithStock(jobs.JobTest):
 
 
 class Accelerate(WithStock):
-    """The program with which accelerate tests `accelerate launch`, out of its own package."""
+    """The program with which accelerate tests `accelerate launch`, from its own package."""
 
-    package, nproc = "accelerate", 1  # Its checks of tensors are written for two processes.
+    package, nproc = "accelerate", 1  # Its tensor checks are written for two processes.
 
     def test_its_test_of_a_whole_training(self):
-        # What `accelerate launch --cpu` says to its workers; without it each would be alone.
+        # `accelerate launch --cpu` sets this variable; without it each worker would be alone.
         last = "**Breakpoint trigger test**"
         runs = self.run_on_all(self.shipped / "test_utils/scripts/test_script.py",
                                proof=re.escape(last), env={"ACCELERATE_USE_CPU": "true"})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The master store's life: what torch asks of it, who may serve it, which ports are kept beside
-it, and what of an old round reaches the next one."""
+"""The master store's life: what torch does with it, who may serve it, which ports are kept beside
+it, and what of an old round is still there in the next one."""
 
 import re
 
@@ -18,7 +18,7 @@ SLIM = {"OMP_NUM_THREADS": "1"}
 
 
 class Calls1(torch_test.WithTorch):
-    """FSDP of torch 1.13 does not import on Python 3.11, and that torch knows no meshes."""
+    """FSDP of torch 1.13 cannot be imported on Python 3.11, and torch 1.13 has no device meshes."""
 
     wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
     lacks = {"extended_store_calls", "queues", "new_stores", "store_barrier", "device_mesh", "fsdp",
@@ -39,7 +39,7 @@ class Calls2(Calls1):
 
 
 class Proxy1(torch_test.WithTorch):
-    """--store-proxy: the other nodes' workers find the store at their own agent."""
+    """--store-proxy: the workers of the other nodes reach the store through their own agent."""
 
     wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
     asked, secret = ["--store-proxy"], {}
@@ -65,7 +65,7 @@ class Proxy1(torch_test.WithTorch):
         def from_node1():
             tables = self.nodes[0].run("sh", "-c", "cat /proc/net/tcp /proc/net/tcp6").out
             return re.findall(rf":{port:04X} [0-9A-F]*{peer}:[0-9A-F]+ 01 ", tables)
-        lab.poll(lambda: len(from_node1()) == 1, 5, 0.2)  # What is closed may take a moment.
+        lab.poll(lambda: len(from_node1()) == 1, 5, 0.2)  # A closed one may stay a moment.
         self.assertEqual(len(from_node1()), 1, self.told(runs))
         end.touch()
         self.assert_done(runs, jobs.OK, 30)
@@ -76,13 +76,13 @@ class Proxy2(Proxy1):
 
 
 class Sealed2(Proxy2):
-    """With a token they do by themselves, and what they say is encrypted."""
+    """With a token the proxy is on by default, and its traffic is encrypted."""
 
     asked, secret = [], {"HLAUNCH_TOKEN": lab.TOKEN}
 
 
 class OwnStore1(torch_test.WithTorch):
-    """The table in launcher/manual/environment.md: programs that serve at MASTER_PORT themselves."""
+    """The table in launcher/manual/environment.md: programs that serve the store at MASTER_PORT."""
 
     wanted, python, error = "1.13", staticmethod(torch_test.Torch1.python), "RuntimeError"
     explicit = "RuntimeError"  # TCPStore(is_master=True) with the agent's store.
@@ -104,8 +104,8 @@ class OwnStore1(torch_test.WithTorch):
         self.assert_said(run, r"advice: port \d+ is MASTER_PORT.*--master-store=worker")
 
     def test_rank_0_serves(self):
-        run, table = self.table()  # As it does by itself for a lone worker.
-        # "False", as hlaunch sets it then, and unset are the same to torch.
+        run, table = self.table()  # This is the default for a lone worker.
+        # torch treats "False", which hlaunch sets in this case, like an unset variable.
         self.assertEqual(table, [(form, setting, "serves")
                                  for form in ("TCPStore(is_master=True)", "tcp://", "env://")
                                  for setting in ("as set", "unset")], str(run))
@@ -113,7 +113,7 @@ class OwnStore1(torch_test.WithTorch):
 
 class OwnStore2(OwnStore1):
     wanted, python, error = "2.", staticmethod(torch_test.Torch2.python), "DistNetworkError"
-    explicit = "joins"  # It says "failed to bind … so ignoring the error".
+    explicit = "joins"  # torch reports "failed to bind … so ignoring the error".
 
 
 class OwnStoreOnTwoNodes(torch_test.WithTorch):
@@ -184,7 +184,7 @@ class Ports(jobs.JobTest):
 
 
 class StaleWorker(jobs.JobTest):
-    """On the one port of the static form nothing but the connection tells old from new."""
+    """The static form has one port, so only the connection tells an old client from a new one."""
 
     def test_old_connections_are_closed_and_descendants_ended(self):
         fail, go, end = (self.lab.folder / name for name in ("fail", "go", "end"))
@@ -203,13 +203,13 @@ class StaleWorker(jobs.JobTest):
         self.assertEqual(old, [], self.told(runs))
         go.touch()
         stranger.wait_for("spoke closed, silent closed")
-        stranger.wait_for("new served")  # It names no round: c10d has no word for that.
+        stranger.wait_for("new served")  # It names no round: the protocol of c10d has none.
         end.touch()
         self.assert_done([*runs, stranger], jobs.OK, 60)
 
 
 class Access(jobs.JobTest):
-    """Who may use the master store: node0 and node1 have a job, node2 knocks."""
+    """Who may use the master store: node0 and node1 run a job, and node2 tries to connect."""
 
     count = 3
     refused = r"refused a connection from {0}, which no node of the round has announced; if it is " \

@@ -2,9 +2,10 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """A host with systemd as its pid 1, in a container of systemd-nspawn.
 
-Its files are this machine's own, under an overlay that is gone with it, and hlaunch and its units
-as `cmake --install` lays them out. It starts no service that this machine has installed, and has the
-network of a lab's node, or none but loopback. All of it hangs on the test by a parent-death signal.
+Its files are this machine's own, below an overlay that goes with the host, plus hlaunch and its
+units as `cmake --install` lays them out. It starts no service that is installed on this machine,
+and has the network of a lab's node, or only loopback. A parent-death signal of the test ends all of
+it.
 """
 
 import contextlib
@@ -41,7 +42,7 @@ done
 
 
 def cgroups():
-    """Where this machine's hierarchies of processes are mounted: version one's, two's or both."""
+    """Where this machine's cgroup hierarchies are mounted: those of version one, two or both."""
     root = pathlib.Path("/sys/fs/cgroup")
     if (root / "cgroup.procs").exists():
         return [root]
@@ -50,15 +51,16 @@ def cgroups():
 
 class Host:
     def __init__(self, files, node=None, installed=True):
-        """`files`: what lies there beside hlaunch, {path: text}. `node`: of a lab, whose name and
-        network it has. `installed`: whether hlaunch is there already."""
+        """`files`: files to add beside hlaunch, {path: text}. `node`: a lab's node, whose name and
+        network the host has. `installed`: whether hlaunch is already installed."""
         self.node, self.installed = node, installed
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hlaunch-systemd-"))
-        self.name = f"hlaunch-{secrets.token_hex(6)}"  # A machine's name takes no '_'.
+        self.name = f"hlaunch-{secrets.token_hex(6)}"  # A machine's name cannot contain '_'.
         self.process = None
         (self.folder / "space").mkdir()
         self._seed(files)
-        # Of its own: nspawn makes the container's groups below the one it runs in.
+        # The host needs a group of its own: nspawn makes the container's groups below the current
+        # one.
         self.groups = [group / self.name for group in cgroups()]
         try:
             self._boot()
@@ -132,7 +134,7 @@ class Host:
         return 0
 
     def power_off(self):
-        """All its processes die at once; what they wrote stays."""
+        """All its processes die at once; the files that they wrote stay."""
         (self.folder / "off").touch()
         os.kill(self.init, signal.SIGKILL)
         if not lab.poll((self.folder / "is-off").exists, 20):
@@ -144,7 +146,7 @@ class Host:
         self._await_systemd()
 
     def bring(self, path):
-        """Copies a file into its root folder; where it is there."""
+        """Copies a file into the host's root folder; returns its path there."""
         inside = pathlib.Path(f"/proc/{self.init}/root") / path.name
         shutil.copy(path, inside)
         return "/" + path.name
@@ -171,7 +173,7 @@ class Host:
         return self.systemctl("show", "--value", "-p", name, unit).stdout.strip()
 
     def await_property(self, unit, name, wanted, timeout=30):
-        """Until a property has a value for which wanted(value) is true; returns it."""
+        """Waits until wanted(value) is true for a property's value; returns the value."""
         lab.poll(lambda: wanted(self.show(unit, name)), timeout, 0.1)
         value = self.show(unit, name)
         if not wanted(value):
@@ -184,7 +186,7 @@ class Host:
         return [json.loads(line) for line in out.splitlines()]
 
     def await_message(self, text, *matches, count=1, timeout=20):
-        """Until `count` entries that match hold `text`; returns them."""
+        """Waits until `count` matching entries contain `text`; returns them."""
         def look():
             found = [entry for entry in self.journal(*matches) if text in str(entry["MESSAGE"])]
             return found if len(found) >= count else []

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The units of deploy/systemd under a real systemd: it starts, watches, kills, restarts and stops
-them; what they say is in its journal, with fields.
+"""The units of deploy/systemd under a real systemd, which starts, watches, kills, restarts and
+stops them. Their output is in its journal, with fields.
 """
 
 import json
@@ -18,21 +18,21 @@ import lab
 import systemd_host
 
 RENDEZVOUS = "hlaunch-rendezvous.service"
-WATCHDOG = 8  # Seconds: what is well and waits for a processor is not ended.
-# Says who it is, then works until SIGTERM, which takes it $1 seconds to obey.
+WATCHDOG = 8  # Seconds; a healthy process that waits for a processor is not killed.
+# Prints who it is, then works until SIGTERM, after which it takes $1 seconds to end.
 WORKER = """#!/bin/sh
 trap 'sleep $1; echo drained; exit 0' TERM
 echo "worker $RANK of $WORLD_SIZE is $$ notify '$NOTIFY_SOCKET' journal '$JOURNAL_STREAM'"
 echo "a complaint" >&2
 while :; do sleep 0.1; done
 """
-# Says where it lives, and works until there is a file named end in its home.
+# Prints its uid and home, and works until there is a file named end in its home.
 VICTIM = """#!/bin/sh
 [ . -ef "$HOME" ] && echo mine >"$HOME/secret" && echo mine >/tmp/secret || exit
 echo "victim is $$ uid $(id -u) home $HOME"
 until [ -e "$HOME/end" ]; do sleep 0.1; done
 """
-# Does what it can to the process $1, whose home is $2.
+# Attacks the process $1, whose home is $2, in every way it can.
 EVIL = """#!/usr/bin/python3
 import ctypes, errno, os, signal, sys
 pid, home = int(sys.argv[1]), sys.argv[2]
@@ -113,7 +113,7 @@ class Systemd(unittest.TestCase):
         cls.addClassCleanup(cls.host.close)
 
     def workers(self, job_id, count, after=0):
-        """Of the last `count` workers of a job that said who they are, the lines."""
+        """The journal entries of the last `count` workers of a job that printed who they are."""
         match = f"HLAUNCH_JOB_ID={job_id}"
         return self.host.await_message(" is ", match, "HLAUNCH_STREAM=stdout",
                                        count=after + count)[-count:]
@@ -138,7 +138,8 @@ class Systemd(unittest.TestCase):
     def test_a_job_of_two_nodes_and_its_rendezvous(self):
         host = self.host
         host.systemctl("start", RENDEZVOUS)
-        # Up though the other node is not there: who starts both in turn is not held up.
+        # The unit is up though the other node is not there, so starting both in turn does not
+        # block.
         host.systemctl("start", "hlaunch@left")
         host.await_property("hlaunch@left", "StatusText", lambda text: "1 of 2 nodes" in text)
         host.systemctl("start", "hlaunch@right")
@@ -167,7 +168,7 @@ class Systemd(unittest.TestCase):
                           "--rdzv-endpoint", "127.0.0.1", check=False)
         self.assertEqual(status.returncode, jobs.REFUSED, status.stderr)
         self.assertEqual(len(host.journal("HLAUNCH_JOB_ID=pair", "HLAUNCH_STREAM=stdout")), 4)
-        # A node that is stopped has not failed, and the job goes on when it is there again.
+        # Stopping a node is no failure, and the job goes on once the node is back.
         for turn, (stopped, other) in enumerate((("left", "right"), ("right", "left")), 1):
             with self.subTest(stopped=stopped):
                 self.stop_one_node(f"hlaunch@{stopped}", f"hlaunch@{other}")
@@ -182,7 +183,7 @@ class Systemd(unittest.TestCase):
         self.assertEqual(host.show(RENDEZVOUS, "Result"), "success", host.tail())
 
     def stop_one_node(self, unit, other):
-        """Stops one; the other one says so, and waits for it as its unit has been restarted."""
+        """Stops one node. The other one reports it, and its restarted unit waits for the first."""
         host = self.host
         before = int(host.show(other, "NRestarts"))
         host.systemctl("stop", unit)
@@ -250,7 +251,7 @@ class Systemd(unittest.TestCase):
         self.host.systemctl("stop", unit, RENDEZVOUS)
 
     def start_victim(self, name):
-        """Its worker's pid, uid and home, which is its working directory too."""
+        """Returns its worker's pid, uid and home, which is also the working directory."""
         self.host.systemctl("start", f"hlaunch@{name}")
         said = self.host.await_message("victim is ", f"_SYSTEMD_UNIT=hlaunch@{name}.service")
         pid, uid, home = re.fullmatch(r"victim is (\d+) uid (\d+) home (\S+)",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Many copies of hlaunch that a real mpirun starts on one host are one job: one is the agent, and
-each runs a worker. slurm_test.py has the same for srun."""
+"""Many copies of hlaunch that a real mpirun starts on one host form one job: one copy is the agent,
+and each copy runs a worker. slurm_test.py has the same for srun."""
 
 import os
 import re
@@ -12,7 +12,7 @@ import signal
 import jobs
 import lab
 
-# What is called, with its option that names each line's process, and what else it needs.
+# Each launcher with its option that labels output lines by process, and its environment.
 LAUNCHERS = [
     (["mpirun.openmpi", "--oversubscribe", "--tag-output"],
      {"OMPI_ALLOW_RUN_AS_ROOT": 1, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 1}),
@@ -24,7 +24,7 @@ class Mpirun(jobs.JobTest):
     count = 1
 
     def each(self):
-        """Each launcher that is here, with its environment."""
+        """Yields each launcher that is installed, with its environment."""
         there = [launcher for launcher in LAUNCHERS if shutil.which(launcher[0][0])]
         if not there:
             self.skipTest("no mpirun here (Debian: openmpi-bin, mpich)")
@@ -51,7 +51,7 @@ class Mpirun(jobs.JobTest):
             self.assertIn("job failed: rank 2", run.err)
 
     def test_the_next_job_of_the_same_processes_finds_them(self):
-        """Each still ends what its worker left behind when the next one begins."""
+        """A process still ends what its worker left behind while the next job begins."""
         for words, env in list(self.each())[-1:]:
             line = " && ".join(f"{lab.HLAUNCH} {jobs.WORKER} {what}" for what in ("env family", "env"))
             run = self.nodes[0].start(*words, "-np", "2", "sh", "-c", line, env=env)

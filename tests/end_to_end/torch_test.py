@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Unmodified PyTorch trains under hlaunch: two dialects of the store's wire, several hosts."""
+"""Unmodified PyTorch trains under hlaunch: two dialects of the store's protocol, several hosts."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ TRAIN = str(lab.ROOT / "deploy/examples/train_ddp.py")
 
 
 class WithTorch(jobs.JobTest):
-    """The scenarios; each class below drives them with one torch on one kind of network."""
+    """The scenarios. Each class below runs them with one torch on one kind of network."""
 
     wanted = ""
 
@@ -38,7 +38,7 @@ class WithTorch(jobs.JobTest):
                                options=["--nproc-per-node", nproc, *options],
                                env={"PYTHON_EXEC": self.python()}),
             r"OK: \d+ ranks hold identical", 120)
-        # The script itself compares the parameters of all ranks; it says which torch it was.
+        # The script itself compares the parameters of all ranks, and prints the version of torch.
         self.assertRegex(runs[0].out, rf"OK: {world or nproc * len(runs)} ranks hold identical "
                                       rf"parameters.*torch {self.wanted}", self.told(runs))
         return runs
@@ -87,7 +87,7 @@ class Torch1OnIpv6(WithTorch):
 
 
 class Torch2(WithTorch):
-    """A current torch: libuv's dialect. Which release it is, is tests/run's affair."""
+    """A current torch with libuv's dialect. tests/run chooses the release."""
 
     wanted = "2."
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What a worker is given by hlaunch and by torchrun for the same command line, argument by
-argument and variable by variable. Every difference has a row in DIFFERENCES, with its reason;
-any other fails, and so does a row that no case shows."""
+"""Compares what a worker gets from hlaunch and from torchrun for the same command line, argument by
+argument and variable by variable. Every difference has a row in DIFFERENCES, with its reason.
+Any other difference fails, and so does a row that no case shows."""
 
 import dataclasses
 import json
@@ -18,11 +18,11 @@ import torch_test
 DUMP = str(lab.WORKERS / "dump_start.py")
 MASTER_PORT = 29812
 
-# Both are given nothing but this.
+# The whole environment of both launchers.
 BASE_ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
             "PYTHON_EXEC": jobs.PYTHON}
 
-# What an outer launcher left: srun, mpirun, an operator, another torchrun.
+# Variables that an outer launcher left: srun, mpirun, an operator, another torchrun.
 OUTER_ENV = {"SLURM_PROCID": "5", "SLURM_NTASKS": "9", "SLURM_STEP_NODELIST": "a,b",
              "SLURM_JOB_ID": "4711", "OMPI_COMM_WORLD_RANK": "3", "OMPI_UNIVERSE_SIZE": "9",
              "PMI_RANK": "3", "PMIX_RANK": "3", "HLS_MODULE_ID": "2", "HOROVOD_RANK": "3",
@@ -34,14 +34,14 @@ OUTER_ENV = {"SLURM_PROCID": "5", "SLURM_NTASKS": "9", "SLURM_STEP_NODELIST": "a
 
 @dataclasses.dataclass
 class Case:
-    """One command line. `words` go to both; a node's own words follow them."""
+    """One command line. Both launchers get `words`; a node's own words follow them."""
     name: str
     words: list = dataclasses.field(default_factory=list)
     script: list = dataclasses.field(default_factory=lambda: [DUMP])
     env: dict = dataclasses.field(default_factory=dict)
     nodes: tuple = ((),)
     workers: int = 1
-    restarts: int = 0  # That are used up.
+    restarts: int = 0  # The number of restarts that happen.
     only_hlaunch: list = dataclasses.field(default_factory=list)
     torchrun: str = "torch.distributed.run"
 
@@ -79,7 +79,7 @@ CASES = [
 
 @dataclasses.dataclass
 class Difference:
-    """Of variables whose name matches whole; `allows` looks at both values, None: unset."""
+    """`name` matches whole variable names. `allows` gets both values; None means unset."""
     name: str
     reason: str
     allows: typing.Callable
@@ -99,7 +99,7 @@ def both(value):
                                     for v in (ours, theirs))
 
 
-# launcher/manual/torchrun.md says the same in words.
+# launcher/manual/torchrun.md describes the same differences.
 DIFFERENCES = [
     Difference("NODE_RANK", "Lightning, accelerate, Composer and Ray's scripts read it", added()),
     Difference("NODE_RANK", "an outer launcher's would be of another job",
@@ -138,7 +138,7 @@ DIFFERENCES = [
     Difference("SLURM_(PROCID|NTASKS|STEP_.*)|OMPI_(COMM|UNIVERSE).*|PMIX?_.*|HLS_.*|HOROVOD_.*",
                "an outer launcher's word on another process", dropped, "outer launcher"),
 ]
-# Of argv, word by word.
+# Differences in argv, word by word.
 WORD_DIFFERENCES = [
     ("x$$y", "x$y", "`sh -c 'kill $$'` means it; torchrun halves it, as Python's Template does"),
 ]
@@ -162,7 +162,7 @@ class TorchrunEnv(torch_test.WithTorch):
                                    *words)
 
     def start_torchrun(self, cases):
-        """One case by the program itself; the others by one process that imports torch once."""
+        """Runs the first case with torchrun itself, the others in one process with one import."""
         plans = [{"module": case.torchrun, "env": {**case.env, "DUMP": str(folder)},
                   "words": [*case.words, *node, *case.script], "log": f"{folder} {index}.log"}
                  for case in cases[1:] for folder in [self.folder(case, "torchrun")]
@@ -180,7 +180,7 @@ class TorchrunEnv(torch_test.WithTorch):
                 for node in case.nodes]
 
     def starts(self, case, launcher, runs):
-        """What each worker was given, by its rank and restart count."""
+        """What each worker was given, by rank and restart count."""
         for run in runs:
             self.assertEqual(run.wait(150), 0, str(run))
         found = {path.stem: json.loads(path.read_text(encoding="utf-8"))

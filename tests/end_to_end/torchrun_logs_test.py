@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The same command lines under hlaunch and under torchrun: the same files with the same lines
-in them, and the same workers' lines on the console. Where that shall not be so, DIFFERENCES says
-why."""
+"""Runs the same command lines with hlaunch and with torchrun: both write the same files with the
+same lines, and show the same workers' lines on the console. DIFFERENCES lists the exceptions and
+their reasons."""
 
 import concurrent.futures
 import dataclasses
@@ -17,7 +17,8 @@ import unittest
 import lab
 import torch_test
 
-# Says two lines on each stream; rank 1 fails once if it is told to, after all have spoken.
+# Prints two lines on each stream. If it is told to, rank 1 fails once after all have printed
+# theirs.
 WORKER = r"""
 import os, pathlib, sys, time
 rank, attempt = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
@@ -35,7 +36,7 @@ if os.environ.get("FAIL") and rank == "1" and attempt == "0":
     sys.exit(3)
 """
 RELEASE = "import importlib.metadata as installed; print(installed.version('torch'))"
-PREFIX = "[${role_name}${local_rank}]:"  # Torchrun's own.
+PREFIX = "[${role_name}${local_rank}]:"  # torchrun's own prefix.
 
 
 @dataclasses.dataclass
@@ -43,7 +44,7 @@ class Case:
     name: str
     options: list
     env: dict = dataclasses.field(default_factory=dict)
-    log_dir: str = ""  # Given to --log-dir; LOGS stands for a directory of the test.
+    log_dir: str = ""  # The value of --log-dir; LOGS stands for a directory of the test.
 
 
 CASES = [
@@ -67,19 +68,19 @@ CASES = [
     Case("filters, shown", ["-t", "1", "--local-ranks-filter", "0",
                             "--duplicate-stdout-filters", "banana"], log_dir="LOGS"),
 ]
-# A filter's file has the prefix, which begins with this host's name.
+# A file of filtered lines has the prefix, which starts with this host's name.
 OF_2_14 = [Case("a template", ["-t", "3", "--log-line-prefix-template", "${hostname}:${rank}: ",
                                "--duplicate-stdout-filters", "apple"], log_dir="LOGS")]
 
 BOTH = {"[default0]:out 0 0", "[default1]:out 1 0"}
 
-# {case: {path or stream: (torchrun's, hlaunch's)}}; a path that is absent counts as None.
+# {case: {path or stream: (torchrun's, hlaunch's)}}; None if the path is absent.
 DIFFERENCES = {
-    # Hlaunch leaves no empty directories behind that nobody asked for.
+    # hlaunch leaves no empty directories unless the user has asked for one.
     "nothing": {f"TMP/JOB/{path}": (set(), None)
                 for path in ("", "attempt_0/", "attempt_0/0/", "attempt_0/1/")},
-    # A filter is about lines, not about what else happens to them: torchrun's side file has what
-    # is shown and in a file, and is empty, without a word, where nothing is both.
+    # A filter selects lines, wherever else they go. torchrun's file of filtered lines has only
+    # lines that are both shown and in a file, and is empty, without a message, if there are none.
     "filters, not tee": {"LOGS/JOB/attempt_0/filtered_stdout.log":
                          (set(), {f"{line} apple" for line in BOTH})},
     "filters, shown": {"LOGS/JOB/attempt_0/filtered_stdout.log":
@@ -88,7 +89,7 @@ DIFFERENCES = {
 
 
 def normal(path):
-    """A path without what is random in it."""
+    """The path without its random parts."""
     return re.sub(r"/(torchelastic_[^/]*/)?[^/]*_[A-Za-z0-9_]{6,8}/(?=attempt_|events|$)", "/JOB/", path)
 
 
@@ -97,7 +98,7 @@ def lines(text):
 
 
 def run(launcher, case, folder):
-    """{path or stream: lines} after one job."""
+    """Runs one job; returns {path or stream: lines}."""
     for name in ("tmp", "logs", "meet"):
         (folder / name).mkdir(parents=True)
     (folder / "worker.py").write_text(WORKER, encoding="utf-8")
@@ -114,7 +115,7 @@ def run(launcher, case, folder):
         raise AssertionError(f"{words}: {done.returncode}: {done.stderr}")
     found = {}
     for stream, text in (("stdout", done.stdout), ("stderr", done.stderr)):
-        # Hlaunch prefixes what is only shown, too.
+        # hlaunch also prefixes lines that are only shown.
         found[stream] = set(re.findall(r"(?:out|err) \d \d \w+$", text, re.MULTILINE))
     for name in ("tmp", "logs"):
         for path in (folder / name).rglob("*"):
@@ -142,7 +143,7 @@ class Layout(unittest.TestCase):
                 with self.subTest(case.name):
                     theirs = jobs[case.name, "torchrun"].result()
                     ours = jobs[case.name, "hlaunch"].result()
-                    # Besides, where a directory was named, the log of events.
+                    # hlaunch also writes the event log if a directory was named.
                     named = [case.log_dir + "/JOB/events.jsonl"] if "LOGS" in case.log_dir else []
                     events = [path for path in ours if path.endswith("events.jsonl")]
                     self.assertEqual(events, named)

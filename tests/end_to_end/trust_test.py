@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What a token protects: nothing of a job is read on the wire, and strangers do not harm it."""
+"""What a token protects: nothing of a job can be read on the wire, and strangers cannot harm it."""
 
 import contextlib
 import hashlib
@@ -20,7 +20,7 @@ import lab
 ATTACKER = lab.WORKERS / "rapid_reset.py"
 JOB, REASON = "a-job-of-ours", "a-reason-of-ours"
 KEY, VALUE = "a-key-of-ours", "a-value-of-ours"
-# All that passes between this host and others, into a file.
+# Writes all packets between this host and others to a file.
 SNIFF = """
 import socket, sys
 packets = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -35,7 +35,7 @@ with open(sys.argv[1], "wb", buffering=0) as out:
 LAST_WORD = ("import socket, sys; socket.socket(type=socket.SOCK_DGRAM).sendto("
              "b'the last word', (sys.argv[1], 9))")
 FAIL = f"import os, sys, time; time.sleep(20 * (1 - int(os.environ['NODE_RANK']))); sys.exit('{REASON}')"
-# A client of torch 2.2: node rank 1 sets a key, and all get what it holds.
+# A client of torch 2.2: node rank 1 sets a key, and all nodes get its value.
 STORE = f"""
 import os, socket, struct
 def text(words):
@@ -51,25 +51,25 @@ got = store.makefile("rb").read(8 + {len(VALUE)})
 print("got", got[8:].decode(), "at port", os.environ["MASTER_PORT"], flush=True)
 """
 ENDPOINT = ["--rdzv-endpoint", "node0:29400", "--rdzv-id", JOB]
-# What `openssl req` needs to have an authority sign, and not the key itself.
+# The options of `openssl req` that make an authority sign, instead of the key itself.
 SIGNED = ["-CA", "ca.crt", "-CAkey", "ca.key"]
 STEPS = "import time\nfor step in range(%d):\n    time.sleep(0.1)\n    print('step', step, flush=True)"
-MANY = 60000  # Steps of a job that goes on until it is ended.
+MANY = 60000  # Steps of a job that runs until it is ended.
 
 
 def derived(token, label):
-    """32 bytes, as rendezvous/trust derives them."""
+    """Derives 32 bytes as rendezvous/trust does."""
     key = hmac.digest(b"hlaunch token v1", token.encode(), hashlib.sha256)
     return hmac.digest(key, label + b"\x01", hashlib.sha256)
 
 
 def processor_time(pid):
-    """What a process has used, in seconds."""
+    """The processor time of a process, in seconds."""
     return sum(map(int, lab.fields(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def server_name(token):
-    """It can be read on the wire."""
+    """The TLS server name of a token, which can be read on the wire."""
     return derived(token, b"server name")[:16].hex() + ".hlaunch"
 
 
@@ -79,7 +79,7 @@ def greeting_key(token):
 
 class OnTheWire(jobs.JobTest):
     def heard(self, env, script=FAIL, code=1, meet=lambda _: ENDPOINT, options=()):
-        """What a listener at node1 reads of a job of both nodes, and the job's runs."""
+        """Runs a job on both nodes; returns what a listener at node1 reads, and the runs."""
         packets = self.nodes[1].folder / "packets"
         listener = self.nodes[1].start(sys.executable, "-c", SNIFF, packets)
         listener.wait_for("listening to the wire")
@@ -97,7 +97,7 @@ class OnTheWire(jobs.JobTest):
     def test_nothing_of_a_job_with_a_token_is_read(self):
         in_clear, runs = self.heard({})
         self.assert_said(runs[0], REASON)
-        for words in (JOB, REASON):  # The listener listens.
+        for words in (JOB, REASON):  # The listener works.
             self.assertIn(words.encode(), in_clear)
         encrypted, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN})
         self.assert_said(runs[0], REASON)
@@ -114,12 +114,12 @@ class OnTheWire(jobs.JobTest):
             self.assertNotIn(secret, in_clear)
 
     def stored(self, env=None, **options):
-        """What is read of a job whose workers meet at the store; where they found it."""
+        """What can be read of a job whose workers use the store, and the store's ports."""
         packets, runs = self.heard({"HLAUNCH_TOKEN": lab.TOKEN, **(env or {})}, STORE, jobs.OK,
                                    **options)
         ports = [re.findall(f"got {VALUE} at port (\\d+)", run.out) for run in runs]
         self.assertEqual([len(found) for found in ports], [1, 1], self.told(runs))
-        self.assertNotIn("lost the master store", self.told(runs))  # At the end nobody misses it.
+        self.assertNotIn("lost the master store", self.told(runs))  # None needs it at the end.
         return packets, ports
 
     def read_of(self, packets):
@@ -127,7 +127,7 @@ class OnTheWire(jobs.JobTest):
 
     def test_nothing_that_workers_tell_the_store_is_read_with_a_token(self):
         in_clear, _ = self.stored(options=["--no-store-proxy"])
-        self.assertEqual(self.read_of(in_clear), [KEY, VALUE])  # The listener listens.
+        self.assertEqual(self.read_of(in_clear), [KEY, VALUE])  # The listener works.
         in_clear, _ = self.stored(env={"HLAUNCH_TLS": "off"})
         self.assertEqual(self.read_of(in_clear), [KEY, VALUE])
         encrypted, _ = self.stored()
@@ -163,7 +163,8 @@ class RapidReset(jobs.JobTest):
     SECONDS = 5
 
     def attack(self, name, pid, meanwhile=lambda: None):
-        """Attacks to the end; the least and the most bytes that the process had."""
+        """Runs an attack to its end; returns the process' least and greatest bytes, and the
+        attacker."""
         attacker = self.nodes[2].start(sys.executable, ATTACKER, "node0", 29400, self.SECONDS, name,
                                        env={"HLAUNCH_TOKEN": lab.TOKEN})
         sizes, done = [], threading.Event()
@@ -210,7 +211,7 @@ class Strangers(RapidReset):
 
 
 class InClear(RapidReset):
-    """With a token and --tls off."""
+    """A job with a token and --tls off."""
 
     MOST = Strangers.MOST
     OFF = {"HLAUNCH_TOKEN": lab.TOKEN, "HLAUNCH_TLS": "off"}
@@ -300,10 +301,10 @@ class InClear(RapidReset):
 
 
 class Holder(RapidReset):
-    """Somebody who has the token, as a node of another job has."""
+    """An attacker who has the token, like a node of another job."""
 
-    # Bytes. 23 to 338 MiB were seen, the more the busier the machine is; gRPC alone grows by 3 GB
-    # in 4 s.
+    # Bytes. Measured: 23 to 338 MiB, the more the busier the machine. Without a guard gRPC
+    # grows by 3 GB in 4 s.
     GROWTH = 1 << 30
 
     def job(self, name, steps):
@@ -334,7 +335,8 @@ class Holder(RapidReset):
         service.wait_for(r"listening on \[::\]:")
         runs = self.job(JOB, MANY)
         self.assert_let_in(self.assert_bounded(service.pid, runs, self.another_job))
-        # Only who costs an eighth of a processor is closed: a busy machine may not give that much.
+        # Only a connection that costs an eighth of a processor is closed; a busy machine may not
+        # give that.
         closed = "closed a connection of 10.77.0.12, which sent too much"
         costly = False
         for _ in range(10):
@@ -362,7 +364,7 @@ class Holder(RapidReset):
 
 
 class Site:
-    """An authority of a site's own and what it has signed, in files of one folder."""
+    """A site's own authority and the certificates that it has signed, as files in one folder."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -389,7 +391,7 @@ class Site:
 
 
 class JobTokens(jobs.JobTest):
-    """Tokens for one job each, of a service on node0 that has the whole token."""
+    """Tokens for one job each, with a service on node0 that has the whole token."""
 
     count = 3
     TLS = "on"
@@ -433,7 +435,7 @@ class JobTokens(jobs.JobTest):
             self.assertEqual(self.status(token, "ours").code, 0)
         for token in (ours, theirs, lab.TOKEN):
             self.assertNotIn(token, service.err)
-        for run in runs:  # Nobody has noticed.
+        for run in runs:  # No worker has noticed.
             self.assertEqual(run.out.count("step 1\n"), 1, self.told(runs))
         runs[0].signal(15)
         self.assertEqual(runs[0].wait(30), 143, self.told(runs))
@@ -490,7 +492,7 @@ class Certificates(jobs.JobTest):
         new = self.job("new", 1, fresh)
         for run in new:
             self.assertEqual(run.wait(60), 0, self.told([service, *new]))
-        for run in old:  # Both go on, and in the round that they were in.
+        for run in old:  # Both go on, still in the same round.
             before = run.out.count("step")
             self.assertTrue(lab.poll(lambda run=run, before=before: run.out.count("step") > before, 50))
             self.assertEqual(run.out.count("step 1\n"), 1, self.told(old))
@@ -510,7 +512,7 @@ class Certificates(jobs.JobTest):
                  "it has a token and certificates are demanded here"),
                 ([], {}, "this node has no token and the rendezvous demands one, or certificates",
                  "it has no certificate")):
-            service = self.serve(*own)  # Each says its first refusal at once.
+            service = self.serve(*own)  # Each service prints its first refusal at once.
             refused = self.nodes[2].run(*status, *options, env=env)
             self.assertEqual(refused.code, jobs.REFUSED, str(refused))
             self.assert_said(refused, here)
@@ -518,7 +520,7 @@ class Certificates(jobs.JobTest):
                 service.wait_for(there)
             service.signal(15)
             service.wait(30)
-        # One whose own certificate is foreign, though it believes ours.
+        # The host's own certificate is foreign, though the host trusts our authority.
         foreign = [*other.options("node2")[:4], "--tls-ca", self.site.folder / "ca.crt"]
         service = self.serve(*own)
         self.assertEqual(self.nodes[1].run(*status, *self.site.files("node1")).code, 0)

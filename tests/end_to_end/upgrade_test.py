@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Nodes of a job that have different releases of hlaunch: one release apart they work together, more
-are refused. A program of another release is this one with another number in it."""
+"""Nodes of a job with different releases of hlaunch: they work together if they are one release
+apart; greater differences are refused. Another release is this build with another version
+number."""
 
 import os
 import pathlib
@@ -20,20 +21,20 @@ WAITING = r"waiting for|still waiting|1 of 2 nodes"
 
 
 def later(minors):
-    """The number of the release that comes so many minor ones later."""
+    """The number of the release that is `minors` minor releases later."""
     major, minor, patch = RELEASE.split(".")
     return f"{major}.{int(minor) + minors}.{patch}"
 
 
 def last_release():
-    """The tag of the release before this tree; empty: there is none."""
+    """The tag of the release before this tree; empty if there is none."""
     tags = subprocess.run(["git", "-C", lab.ROOT, "tag", "--list", "v*", "--merged", "HEAD~1",
                            "--sort=-v:refname"], text=True, capture_output=True, check=False)
     return tags.stdout.split("\n", maxsplit=1)[0]
 
 
 def programs_of(tag):
-    """The folder of a release's programs, which are kept once they are built."""
+    """The folder of a release's programs. They are built once and kept."""
     kept = CACHE / f"release-{tag}"
     if not (kept / "build/bin/hlaunch-agent").exists():
         shutil.rmtree(kept, ignore_errors=True)
@@ -45,7 +46,7 @@ def programs_of(tag):
 
 
 class Mixed(jobs.JobTest):
-    """A job of two nodes with programs of their own."""
+    """A job of two nodes, each with a program of its own."""
 
     def node(self, index, program):
         return self.nodes[index].start(program, "--nnodes", 2, "--rdzv-endpoint", self.endpoint,
@@ -57,7 +58,7 @@ class OtherReleases(Mixed):
     """One of the nodes has another release."""
 
     def program(self, release):
-        """hlaunch that says it is of that release."""
+        """An hlaunch that reports that release."""
         folder = self.lab.folder / release
         folder.mkdir()
         number = re.compile(rb"(?<![0-9.])" + re.escape(RELEASE.encode()) + rb"(?=\0)")
@@ -93,7 +94,7 @@ class OtherReleases(Mixed):
 
 
 class LastRelease(Mixed):
-    """The same with the programs of the last release, as they were built from its tag."""
+    """A job with programs of the last release, built from its tag."""
 
     def setUp(self):
         if not last_release():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker that is late by torch's own timer is ended, and the report says so."""
+"""A worker that exceeds a timer of torch's watchdog is killed, and the report says so."""
 
 import os
 import re

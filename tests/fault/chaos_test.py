@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Random faults on a job whose workers write down what they do; rounds_check says what must hold.
+"""Injects random faults into a job whose workers record what they do. rounds_check has the rules.
 
     chaos_test.py [--faults N] [--seed S] [WithService|Embedded]
 
-Three nodes of two workers each, with a rendezvous as a service (WithService) or within node0's agent
-(Embedded). What ends is started again, as a scheduler would. After each fault the job must train on
-all nodes again, and what ended must have said why. Without options: a few short faults.
+Three nodes of two workers each, with a rendezvous as a service (WithService) or within node0's
+agent (Embedded). A process that ends is started again, as a scheduler would do. After each fault
+the job must train on all nodes again, and what ended must have printed why. Without options: a few
+short faults.
 """
 
 import argparse
@@ -36,14 +37,14 @@ FEW = 10  # Faults in the normal suite.
 
 
 class Training:
-    """The job: starts what has ended, reads what workers write."""
+    """The job: restarts what has ended, and reads what the workers write."""
 
     def __init__(self, nodes, folder, env, options, per_node):
         self.nodes, self.folder, self.env = nodes, folder, env
         self.options, self.per_node = [*OPTIONS, "--nproc-per-node", per_node, *options], per_node
         folder.mkdir()
         self.runs, self.ended, self.lines, self._read = {}, [], [], {}
-        self.killed = set()  # Keepers, which cannot say why they end.
+        self.killed = set()  # Keepers, which cannot print why they end.
 
     def tend(self):
         for node in self.nodes:
@@ -77,7 +78,7 @@ class Training:
         return seen >= 3 * world
 
     def unnamed_ends(self):
-        """Runs that ended without a word, or with a code that is not hlaunch's own."""
+        """Runs that ended without a message, or with a code that is not hlaunch's own."""
         return [f"{name} ended with {run.process.returncode} unnamed: {run}"
                 for name, run in self.ended if run not in self.killed
                 and not (run.process.returncode in jobs.OWN_CODES and jobs.own_lines(run))]
@@ -89,7 +90,7 @@ class Chaos(lab.LabTest):
     loss_limit, margin = 2, 6
 
     def options(self):
-        """Those of the job that say where it meets, and how long it waits."""
+        """The options that tell the job where it meets and how long it waits."""
         return ["--nnodes", self.nodes_of_a_round, "--loss-limit", self.loss_limit,
                 "--rdzv-endpoint", "node0:29400"]
 
@@ -105,7 +106,7 @@ class Chaos(lab.LabTest):
         self.excuses, self.complaints, self.done = [], [], collections.Counter()
 
     def wait(self, seconds):
-        """Lets so much time pass, and starts again what ends meanwhile."""
+        """Waits, and restarts what ends meanwhile."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self.tend()
@@ -123,7 +124,7 @@ class Chaos(lab.LabTest):
                       + "\n".join(str(run) for run in self.training.runs.values()))
 
     def hold(self):
-        """How long a fault lasts: less than the loss limit, or any time, or longer than all limits."""
+        """The length of a fault: below the loss limit, around it, or beyond all limits."""
         limit, longest = self.loss_limit, self.loss_limit + self.margin
         if self.few:
             return self.rng.uniform(0.05, 0.5)
@@ -131,7 +132,7 @@ class Chaos(lab.LabTest):
                                                   (limit / 2, longest), (longest, longest + 3)]))
 
     def choose(self):
-        """(name, what does it, the nodes whose workers may live on) of the next fault."""
+        """(name, action, nodes whose workers may live on) of the next fault."""
         fault, node = self.rng.choice(faults.OF_NODES), self.rng.choice(self.training.nodes)
         def act():
             run = self.training.runs[node]
@@ -141,11 +142,11 @@ class Chaos(lab.LabTest):
         return f"{fault.__name__} {node.name}", act, self.excused(fault, node)
 
     def excused(self, fault, node):
-        """The nodes on which nobody can act meanwhile: workers may live on, and begin no step."""
+        """The nodes on which nothing can act meanwhile: workers may live on, but start no step."""
         return [node] if fault in faults.EXCUSED else []
 
     def one_fault(self, number):
-        """One fault, now and then two at once on two nodes; ends when all nodes train again."""
+        """Injects a fault, sometimes two on two nodes; returns once all nodes train again."""
         chosen = [self.choose()]
         if self.rng.random() < 0.15:
             other = self.choose()
@@ -200,8 +201,8 @@ class Embedded(Chaos):
     count = 3
 
     def excused(self, fault, node):
-        """The rendezvous dies with node0, and knows nothing of the others' workers if it comes
-        again. They live until the loss limit, and take no step without node0's."""
+        """The rendezvous dies with node0; when it comes back it does not know the others' workers.
+        These live until the loss limit, and take no step without those of node0."""
         if node is self.nodes[0] and fault in faults.DEADLY:
             return self.nodes
         return super().excused(fault, node)
@@ -256,8 +257,8 @@ class WithService(Chaos):
 
 
 def options():
-    """Takes this program's own options off the command line, into the environment: the program may
-    be started a second time, in namespaces."""
+    """Moves this program's own options from the command line to the environment, since the program
+    may be started a second time, in namespaces."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--faults", type=int)
     parser.add_argument("--seed", type=int)

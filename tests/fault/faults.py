@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The faults of chaos_test. Each is done to a place (a node and what runs there) and returns what
-ends it again."""
+"""The faults of chaos_test. Each acts on a place (a node and what runs there) and returns a
+function that ends the fault."""
 
 import contextlib
 import os
@@ -51,7 +51,7 @@ class Place:
         return [self.keeper, *lab.descendants(self.keeper)] if self.keeper else []
 
     def stop(self, pids):
-        """nsenter stops itself with the keeper, and is continued with it."""
+        """Stops processes. nsenter stops itself with the keeper, so it is continued as well."""
         send(signal.SIGSTOP, *pids)
         return lambda: send(signal.SIGCONT, *reversed(pids), self.run.process.pid)
 
@@ -60,7 +60,7 @@ class Place:
 
 
 def one_of(processes, rng):
-    """One of them as a list; there may be none just now."""
+    """One of the processes as a list; empty if there is none at the moment."""
     return rng.sample(processes, min(1, len(processes)))
 
 
@@ -118,7 +118,7 @@ def drop(place, _):
 
 
 def vanish(place, _):
-    """Its power is gone: nothing is said on the wire."""
+    """The node loses its power: it sends nothing more."""
     place.node.drop()
     send(signal.SIGKILL, *place.all())
     return place.node.heal
@@ -133,7 +133,7 @@ def lose_packets(place, rng):
 
 OF_NODES = (stop_agent, stop_keeper, stop_both, stop_worker, freeze_node, kill_agent, kill_keeper,
             kill_both, kill_worker, cut, drop, vanish, lose_packets)
-# Nobody on the node can act meanwhile; see agent/DESIGN.md, "Stands still".
+# Nothing on the node can act meanwhile; see agent/DESIGN.md, "Stands still".
 EXCUSED = (stop_both, freeze_node)
-# Nothing of hlaunch is left on the node.
+# No process of hlaunch is left on the node.
 DEADLY = (kill_agent, kill_keeper, kill_both, vanish)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Whether what clients saw of the master store can have happened key by key in one order, each
-operation at one moment between its begin and its end. Pure: operations in, verdicts out.
+"""Checks whether what clients saw of the master store is consistent with one order for each key,
+with each operation at one moment between its begin and its end. Pure: operations in, verdicts out.
 
 An operation without an end may have happened at any time after its begin, or never. The search is
-Wing's and Gong's with a memory of what was tried; no two orders that have done the same operations
-and left the same value are tried twice.
+that of Wing and Gong with a memory: of orders that have done the same operations and left the same
+value, only one is tried.
 """
 
 import bisect
@@ -15,16 +15,16 @@ import json
 import math
 
 FOREVER = math.inf
-LIMIT = 200_000  # Steps of a search, after which a history counts as undecided.
+LIMIT = 200_000  # Steps of a search; a longer history counts as undecided.
 ANY, PRESENT = "any value or none", "any value"  # What a key may hold where a piece begins.
 READS = ("get", "check", "wait")
 
 
 @dataclasses.dataclass(frozen=True)
 class Operation:
-    """What a client asked of a key. set(value), get(), add(number), compare_set(expected, desired),
-    delete(), check(), wait(); the result as the client had it, if there is an end. A key that holds
-    nothing is the value None, and "" to those who get it."""
+    """An operation of a client on a key: set(value), get(), add(number), compare_set(expected,
+    desired), delete(), check() or wait(), and the result that the client got, if there is an end.
+    An empty key has the value None, and "" for those who get it."""
     client: str
     key: str
     name: str
@@ -39,7 +39,7 @@ class Operation:
 
     @property
     def reads(self):
-        """Whether it changes nothing, wherever it stands."""
+        """Whether the operation changes nothing, wherever it stands in the order."""
         return self.name in READS or (self.name == "delete" and self.known and not self.result)
 
     def __str__(self):
@@ -102,14 +102,14 @@ AFTER = {"set": after_set, "get": after_get, "add": after_add, "compare_set": af
 
 
 def after(value, op):
-    """What a key can hold after `op` found `value`; empty: it cannot have had its result."""
+    """What a key can hold after `op` found `value`; empty if `op` cannot have had its result."""
     return AFTER[op.name](value, op)
 
 
 # ---- The search ----
 
 def first_of_those_left(ops, done):
-    """Those that may be the next: no other one had ended before they began."""
+    """The operations that may be next: no other operation left had ended before they began."""
     earliest, found = FOREVER, []
     for i in range((~done & (done + 1)).bit_length() - 1, len(ops)):
         if done >> i & 1:
@@ -122,10 +122,10 @@ def first_of_those_left(ops, done):
 
 
 def nexts(ops, done, value):
-    """(done, value) after each operation that may be the next, the likeliest last."""
+    """(done, value) after each operation that may be next, the most likely one last."""
     left = first_of_those_left(ops, done)
     for i in left:
-        # Never wrong to do at once: it fits, and changes nothing.
+        # This is always right to do at once: it fits, and changes nothing.
         if ops[i].reads and after(value, ops[i]) == [value]:
             return [(done | 1 << i, value)]
     left.sort(key=lambda i: -ops[i].end)
@@ -133,8 +133,8 @@ def nexts(ops, done, value):
 
 
 def linearisable(ops, first=None, limit=LIMIT):
-    """Whether operations on one key that held `first` can have happened in one order; None where
-    that is not decided within `limit` steps."""
+    """Whether operations on one key that held `first` are consistent with one order; None if
+    `limit` steps do not decide it."""
     ops = sorted((op for op in ops if op.known or not op.reads), key=lambda op: op.begin)
     needed = sum(1 << i for i, op in enumerate(ops) if op.known)
     left, seen = [(0, first)], set()
@@ -154,24 +154,24 @@ def linearisable(ops, first=None, limit=LIMIT):
 # ---- The shortest piece ----
 
 def forget(op):
-    """The same of which nobody knows whether it happened."""
+    """The same operation, as if it were unknown whether it happened."""
     return dataclasses.replace(op, end=FOREVER, result=None)
 
 
 def until(ops, time):
-    """What had begun by then; nothing is known of what had not ended."""
+    """The operations that had begun by then; the result is unknown if one had not ended."""
     return [op if op.end <= time else forget(op) for op in ops if op.begin <= time]
 
 
 def since(ops, time):
-    """What had not ended before, where the key holds ANY by then; what had begun may have happened
-    before."""
+    """The operations that had not ended before, for a key that holds ANY by then. Those that had
+    begun may have happened before."""
     return [op if op.begin >= time else forget(op) for op in ops if op.end >= time]
 
 
 def offence(ops, limit=LIMIT):
-    """(first, piece): a part of operations on one key that cannot have happened in one order where
-    the key held `first`, and no shorter one at either end. Requires: they cannot."""
+    """(first, piece): a part of operations on one key that no order explains if the key held
+    `first`, and that cannot be shortened at either end. Requires: no order explains `ops`."""
     def fails(part, first=None):
         return linearisable(part, first, limit) is False
     told = {(op.client, op.begin): op for op in ops}
@@ -193,7 +193,7 @@ def offence(ops, limit=LIMIT):
 @dataclasses.dataclass
 class Verdict:
     keys: int
-    complaints: list  # One text for each key whose operations cannot have happened.
+    complaints: list  # One text for each key whose operations no order explains.
     undecided: list  # Keys.
 
 
@@ -205,7 +205,7 @@ def complain(key, ops, limit):
 
 
 def judge(ops, limit=LIMIT):
-    """Of operations on many keys, all of which held nothing at first."""
+    """Judges operations on many keys, all of which were empty at first."""
     keys = collections.defaultdict(list)
     for op in ops:
         keys[op.key].append(op)
@@ -222,9 +222,8 @@ def judge(ops, limit=LIMIT):
 # ---- What workers/history_worker.py writes ----
 
 def parse(client, text):
-    """The operations of one client's lines: ["begin", key, name, words, time], then ["end", result,
-    time], or ["not", 0, 0] where nothing was asked after all. A line that is cut off does not
-    count."""
+    """The operations in one client's lines: ["begin", key, name, words, time], then ["end", result,
+    time], or ["not", 0, 0] if nothing was asked after all. An incomplete line is ignored."""
     ops = []
     for line in text.split("\n")[:-1]:
         kind, *told = json.loads(line)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The check of the store's histories finds what it is for, and nothing else."""
+"""The check of the store's histories finds what it is made for, and nothing else."""
 
 import itertools
 import random
@@ -27,7 +27,7 @@ class Histories(unittest.TestCase):
         self.assertEqual(linearity.judge(ops).complaints, [])
 
     def assert_wrong(self, *ops, piece=None):
-        """Wrong, and the operations at the places `piece` are what is told of it."""
+        """The history is wrong, and the reported operations are those at the places `piece`."""
         self.assertIs(linearity.linearisable(ops), False)
         _, found = linearity.offence(ops)
         self.assertEqual([ops.index(one) for one in found], piece)
@@ -140,7 +140,7 @@ def happened(random_numbers, count):
 
 
 class Drawn(unittest.TestCase):
-    """Histories that are drawn: what happened is right; what is told a second time too is wrong."""
+    """Random histories: one that happened is right; one with an impossible read is wrong."""
 
     def test_what_happened_is_right_from_any_moment_on(self):
         for seed in range(100):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What must hold of the lines that workers/chaos_worker.py writes. Pure: lines in, complaints out."""
+"""The rules for the lines of workers/chaos_worker.py. Pure: lines in, complaints out."""
 
 import collections
 import dataclasses
@@ -8,7 +8,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """One line of a worker. A worker that is only alive has no step."""
+    """One line of a worker. It has no step if the worker only reports that it is alive."""
     host: str
     pid: int
     rank: int
@@ -27,9 +27,9 @@ class Line:
 
 @dataclasses.dataclass(frozen=True)
 class Excuse:
-    """A host on which nobody could act until `end`: see agent/DESIGN.md, "Stands still". It came to
-    stand between `begin` and `stands`. Its workers of the round may be alive meanwhile, and finish
-    the step that they were in before; and of the next one, see uncovered()."""
+    """A host on which nothing could act until `end`: see agent/DESIGN.md, "Stands still". It came
+    to a stop between `begin` and `stands`. Meanwhile its workers of the round may be alive, and
+    finish the step that they had begun before; uncovered() says which further step is excused."""
     host: str
     round: str
     begin: float
@@ -45,7 +45,7 @@ class Excuse:
 
 
 def parse(text):
-    """The Line of one line of text; None where it is cut off."""
+    """The Line in one line of text; None if the text is incomplete."""
     words = text.split()
     if len(words) == 7 and words[0] == "alive":
         begin = end = words[6]
@@ -60,9 +60,9 @@ def parse(text):
 
 
 def uncovered(lines, excuses):
-    """The lines without those that are excused: what the excuses cover, and of each worker the first
-    step that it begins after it came to stand. The others may have begun that one, and what they sent
-    lies in its sockets: so it ends, without them, once the worker goes on."""
+    """The lines that are not excused. An excuse covers lines, and the first step that each worker
+    begins after it came to a stop. The others may have begun that step, and their messages wait in
+    the worker's sockets, so the step ends without them once the worker goes on."""
     first = {}
     for number, excuse in enumerate(excuses):
         for line in lines:
@@ -99,7 +99,7 @@ def at_once(lines, what):
 
 
 def wrong_ranks(lines):
-    """Complaints about ranks that are held twice, or missing in a round that took steps."""
+    """Complaints about ranks with two holders, and missing ranks in a round that took steps."""
     complaints = []
     for name, own in by_round(lines).items():
         holders = collections.defaultdict(set)
@@ -130,7 +130,7 @@ def wrong_sums(lines):
 
 
 def wrong_steps(lines):
-    """Complaints about steps that a rank left out, and ranks that are further apart than one."""
+    """Complaints about steps that a rank skipped, and about ranks more than one step apart."""
     complaints = []
     for name, own in by_round(line for line in lines if line.step >= 0).items():
         last = {}
@@ -150,7 +150,7 @@ def violations(lines, excuses=()):
 
 
 def lost_steps(lines):
-    """Steps that were taken again, since a round began behind where the one before ended."""
+    """Counts the repeated steps: those that the round before had already taken."""
     spans = sorted((min(line.begin for line in own), min(line.step for line in own),
                     max(line.step for line in own))
                    for own in by_round(line for line in lines if line.step >= 0).values())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The check of the rounds finds what it is for."""
+"""The check of the rounds finds the mistakes that it is made for."""
 
 import dataclasses
 import unittest
@@ -11,7 +11,7 @@ from rounds_check import Excuse, Line
 
 
 def a_round(name="1.a", begin=0.0, steps=range(3), world=2):
-    """All lines of a round that nothing is wrong with."""
+    """All lines of a correct round."""
     return [Line(f"node{rank}", 10 + rank, rank, name, world, begin + i, begin + i + 0.5, step,
                  world * (world + 1) // 2, world * step)
             for rank in range(world) for i, step in enumerate(steps)]

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What clients see of the master store under faults can have happened in one order, key by key.
+"""What clients see of the master store under faults is consistent with one order for each key.
 
     store_history_test.py [--faults N] [--seed S] [--longest SECONDS] [History|HistoryInClear]
 
-Three nodes: node0 has the store beside its clients, those of node1 reach it themselves, over a slow
-cable, and those of node2 through their agent's proxy. Clients write down what they ask and hear
-(workers/history_worker.py) while agents stand still, cables are out or lose packets, connections
-are reset, and clients killed; linearity.py judges. Without options: each fault once, for a moment.
+Three nodes: node0 has the store beside its clients. The clients of node1 reach it directly, over a
+slow cable, and those of node2 through their agent's proxy. Clients record their requests and
+answers (workers/history_worker.py) while agents stand still, cables are cut or lose packets,
+connections are reset, and clients are killed. linearity.py judges. Without options: each fault
+once, for a short time.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import lab
 import linearity
 
 WORKER = str(lab.WORKERS / "history_worker.py")
-CLIENTS = 2  # Of each node.
+CLIENTS = 2  # On each node.
 CABLE = 0.002  # Seconds that a frame takes to or from node1.
 
 
@@ -44,7 +45,7 @@ def kill_clients(place, rng):
 
 
 def reset_connections(place, _):
-    """All of the node's with the store, its proxy's too: who sends is told so, at either end."""
+    """Resets all connections between the node (also its proxy) and the store, at either end."""
     rule = ["INPUT", "-p", "tcp", "-m", "multiport", "--ports", store_port(place), "-j", "REJECT",
             "--reject-with", "tcp-reset"]
     place.in_network("iptables", "-w", "-A", *rule)
@@ -56,14 +57,14 @@ def store_port(place):
     return dict(entry.split("=", 1) for entry in environment if "=" in entry)["MASTER_PORT"]
 
 
-# (what is done, to which nodes).
+# (the fault, the nodes it may hit).
 FAULTS = [(faults.stop_agent, (0, 2)), (faults.drop, (1, 2)), (faults.cut, (1, 2)),
           (faults.lose_packets, (0, 1, 2)), (reset_connections, (0, 1, 2)),
           (kill_clients, (0, 1, 2))]
 
 
 class History(jobs.JobTest):
-    """With a token: what a proxy carries is encrypted."""
+    """With a token: the traffic of a proxy is encrypted."""
 
     count = 3
     env = {"HLAUNCH_TOKEN": lab.TOKEN}
@@ -84,7 +85,7 @@ class History(jobs.JobTest):
                 for op in linearity.parse(path.stem, path.read_text(encoding="ascii"))]
 
     def goes_on(self, after):
-        """Waits until clients of each node have been answered what they asked since now."""
+        """Waits until clients of each node have got answers to requests from now on."""
         since = time.monotonic()
         def answered():
             return {op.client.split("-")[0] for op in self.operations()
@@ -93,7 +94,7 @@ class History(jobs.JobTest):
             self.fail(f"after {after} only {answered()} are served: {self.told(self.runs)}")
 
     def drawn_faults(self):
-        """(fault, node, seconds) of each."""
+        """(fault, node, seconds) of each fault."""
         count = int(os.environ.get("HLAUNCH_HISTORY_FAULTS", 0))
         longest = float(os.environ.get("HLAUNCH_HISTORY_LONGEST", 0.5))
         chosen = [self.rng.choice(FAULTS) for _ in range(count)] or FAULTS
@@ -133,8 +134,8 @@ class HistoryInClear(History):
 
 
 def options():
-    """Takes this program's own options off the command line, into the environment: the program may
-    be started a second time, in namespaces."""
+    """Moves this program's own options from the command line to the environment, since the program
+    may be started a second time, in namespaces."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--faults", type=int)
     parser.add_argument("--seed", type=int)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`hlaunch` as it was built, beside the programs it speaks to: shells, man and torchrun.
+"""The built `hlaunch` with the programs that it works with: shells, man and torchrun.
 
 Usage: command_test.py BUILD_FOLDER SOURCE_FOLDER [CLASS...]
 """
@@ -22,7 +22,7 @@ SHARE = BUILD / "share"
 CACHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
 REAL_TORCHRUN = CACHED / "hlaunch/torch-2.14.1/bin/torchrun"
 
-# Of torchrun 2.14, for where it is not installed.
+# The options of torchrun 2.14, for machines without it.
 TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf
     --standalone --max-restarts --monitor-interval --start-method --event-log-handler --role --module
     --no-python --run-path --log-dir --redirects --tee --local-ranks-filter
@@ -31,7 +31,7 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
     --shutdown-timeout --virtual-local-rank --print-completion --help""".split()
 
 
-# With options of their own; `help` and `version` have none. The first five are hlaunch-agent's.
+# Commands with options; `help` and `version` have none. The first five are hlaunch-agent's.
 AGENTS = ("status", "why", "stacks", "drain", "undrain")
 COMMANDS = [word for word in (*AGENTS, "attach", "logs", "stop", "kill", "ps", "nodes", "top", "devices", "check",
                               "doctor", "token", "cluster")
@@ -46,12 +46,12 @@ def run(*words, env=None, **options):
 
 
 def options_of(help_text):
-    help_text = help_text.split("\nExamples:")[0]  # There stand options of scripts, too.
+    help_text = help_text.split("\nExamples:")[0]  # The examples have options of scripts, too.
     return {name.replace("_", "-") for name in re.findall(r"(?<![\w-])--[a-z][\w-]+", help_text)}
 
 
 def options_with_help(help_text):
-    """Yields (names, help) of each row of --help's tables, the help as one line."""
+    """Yields (names, help) of each row in the tables of --help, with the help as one line."""
     table = help_text.split("\nExamples:")[0]
     for row in re.findall(r"^  (?:-|    --).*(?:\n {10,}\S.*)*", table, re.MULTILINE):
         names, text = re.split(r"  +|\n +", row.strip(), maxsplit=1)
@@ -59,7 +59,7 @@ def options_with_help(help_text):
 
 
 def rendered(page):
-    """What man shows of a page: words with one space between them, as one line, no hyphenation."""
+    """A page as man shows it: one line with single spaces and no hyphenation."""
     source = pathlib.Path(page).read_text(encoding="utf-8")
     done = subprocess.run(["groff", "-man", "-Tascii", "-P-cbou", "-rHY=0"], input=source,
                           encoding="ascii", capture_output=True, check=True, timeout=60)
@@ -67,11 +67,11 @@ def rendered(page):
 
 
 class Bash(unittest.TestCase):
-    """The real shell completes as a person at a terminal would have it."""
+    """The real shell completes as it would for a user at a terminal."""
 
     def complete(self, *words, program="hlaunch", env=None):
-        """What bash offers for the last word, in a folder without files; `=` is a word of its own,
-        as the shell cuts."""
+        """What bash offers for the last word, in an empty folder; `=` is a word of its own, as the
+        shell splits it."""
         script = (f"cd {self.folder.name} && source {SHARE}/bash/{program}\n"
                   f"complete -p {program} > /dev/null || exit 9\n"
                   f'COMP_WORDS=({program} "$@"); COMP_CWORD=$#\n'
@@ -135,9 +135,9 @@ class Bash(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("zsh"), "there is no zsh")
 class Zsh(unittest.TestCase):
-    """zsh loads the script as its own, and completes through it."""
+    """zsh loads the script as its own, and completes with it."""
 
-    # A line is typed into a terminal, TAB is pressed, and the line printed instead of run.
+    # Types a line into a terminal and presses TAB; then the line is printed instead of run.
     SCRIPT = r"""
         zmodload zsh/zpty
         zpty z zsh -f -i
@@ -192,7 +192,7 @@ class Man(unittest.TestCase):
         self.assertIn("\n.I share/doc/hlaunch/manual\n", text.split(".SH SEE ALSO")[1])
 
     def test_a_reader_finds_each_options_help_below_it(self):
-        """The page as man shows it, against --help: no heading and no other option between."""
+        """Compares the page as man shows it with --help: no heading or other option in between."""
         for command in ([], *([word] for word in COMMANDS)):
             page = rendered(SHARE / "man" / ("-".join(["hlaunch", *command]) + ".1"))
             shown = list(options_with_help(run(HLAUNCH, *command, "--help").stdout))
@@ -213,7 +213,7 @@ class Man(unittest.TestCase):
 
 
 class Dry(unittest.TestCase):
-    """--dry-run and --print-env start nothing and tell the truth."""
+    """--dry-run and --print-env start nothing and print what a job would get."""
 
     WORKER = ["--no-python", "sh", "-c", "echo started; env"]
 
@@ -245,7 +245,7 @@ class Dry(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done)
         seen = json.loads(next(line for line in done.stdout.splitlines()
                                if line.startswith("[1]")).removeprefix("[1] "))
-        seen.pop("LC_CTYPE", None)  # Python's own.
+        seen.pop("LC_CTYPE", None)  # Python sets it itself.
         self.assertEqual([foreseen.pop("_"), seen.pop("_")], [shutil.which("sh"), sys.executable])
         self.assertEqual(sorted(seen), sorted(foreseen))
         for name, value in foreseen.items():
@@ -264,7 +264,7 @@ class Dry(unittest.TestCase):
 
 
 class Words(unittest.TestCase):
-    """The words that begin a command line, and what is near them."""
+    """The commands at the start of a command line, and words that are close to them."""
 
     def test_help_and_version(self):
         for words, same in ((["help"], ["--help"]), (["version"], ["--version"]),
@@ -290,11 +290,11 @@ class Words(unittest.TestCase):
 
 
 class Version(unittest.TestCase):
-    """What --version says, and where it is from."""
+    """The output of --version, and where its facts come from."""
 
     def test_all_programs_say_version_commit_and_build(self):
         programs = {path for path in (BUILD / "bin").glob("hlaunch*") if path.is_file()}
-        programs -= {BUILD / "bin/hlaunch-pmix"}  # A part of the agent, which nobody types.
+        programs -= {BUILD / "bin/hlaunch-pmix"}  # A part of the agent, which no user types.
         self.assertIn(HLAUNCH, programs)  # A build without gRPC has no other.
         for program in sorted(programs):
             said = run(program, "--version").stdout
@@ -302,7 +302,8 @@ class Version(unittest.TestCase):
                                    r"([0-9a-f]{7,40}( with changes)?|unknown), \w+, \w+ [\d.]+\)\n$")
 
     def commit(self, tree):
-        """What write_commit.cmake finds in a folder; the second time it must leave its file alone."""
+        """The commit that write_commit.cmake finds for a folder. A second run must not touch the
+        file."""
         output = tree.parent / "commit.cc"
         output.unlink(missing_ok=True)
         for _ in range(2):
@@ -331,12 +332,12 @@ class Version(unittest.TestCase):
             run("sh", "-euc", f"git -C {tree} archive HEAD | tar x -C {archived}")
             self.assertTrue(head.startswith(self.commit(archived)), self.commit(archived))
             shutil.copy(ROOT / "cmake/archive_commit.txt", archived / "cmake")
-            run("git", "init", "-q", archived.parent)  # Somebody else's, around it.
+            run("git", "init", "-q", archived.parent)  # Another repository, around the folder.
             self.assertEqual(self.commit(archived), "unknown")
 
 
 class Torchrun(unittest.TestCase):
-    """Under the name of torchrun, and beside the real one."""
+    """Under the name of torchrun, and compared with the real one."""
 
     def real_options(self):
         if not REAL_TORCHRUN.exists():

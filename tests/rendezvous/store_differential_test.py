@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The same streams of bytes to hlaunch's store and to PyTorch's own server: the same replies.
+"""Sends the same byte streams to hlaunch's store and to PyTorch's own server, and compares the
+replies.
 
 store_differential_test.py SERVER [--seed N] [--streams N], where SERVER is the program
-c10d_server_main. PyTorch's server is that of the interpreter: 77 if it has none. Where hlaunch means
-to answer otherwise, DIFFERENCES says so: each row is shown by a script of its own, and a random
-stream that comes to one ends there. Anything else that differs fails.
+c10d_server_main. PyTorch's server is that of this interpreter; without one the exit code is 77. The
+intended differences of hlaunch are in DIFFERENCES: a script shows each row, and a random stream
+ends when it meets one. Any other difference fails.
 """
 
 import argparse
@@ -25,13 +26,13 @@ except ImportError as error:
     print(f"skipped: {sys.executable} has no torch: {error}")
     sys.exit(77)
 
-MODERN = hasattr(dist.TCPStore, "queue_push")  # Of 2.13; else of 1.13.
+MODERN = hasattr(dist.TCPStore, "queue_push")  # 2.13, else 1.13.
 SERVER = None  # Path of c10d_server_main.
-PATIENCE = 20  # Seconds; a reply that takes longer is none.
+PATIENCE = 20  # Seconds; a slower reply counts as none.
 
-# hlaunch is told the dialect: else a delete_key of 1.13 would wait to be told from an append of 2.1.
-# Codes on the wire, and what a reply is made of: i a 64-bit number, b a byte, t a text, n a 32-bit
-# number, p a number and, unless it is 0, a text, l a list of texts.
+# hlaunch is told the dialect. Otherwise it would wait to tell a delete_key of 1.13 from an append
+# of 2.1. Below are the codes on the wire, and the parts of a reply: i a 64-bit number, b a byte, t
+# a text, n a 32-bit number, p a number and, unless it is 0, a text, l a list of texts.
 if MODERN:
     CODES = {"set": 1, "compare_set": 2, "get": 3, "add": 4, "check": 5, "wait": 6, "num_keys": 7,
              "delete": 8, "append": 9, "multi_get": 10, "multi_set": 11, "cancel_wait": 12,
@@ -46,7 +47,7 @@ REPLIES = {"set": "", "compare_set": "t", "get": "t", "add": "i", "check": "b", 
            "ping": "n", "push": "", "pop": "p", "queue_len": "i", "list_keys": "l",
            "barrier": "b", "watch": "b"}
 KEYS = [b"/a", b"/b", b"/c/d", b"", b"\xff\x00/", b"/" + b"k" * 300]
-MOST = (1 << 63) - 1  # Of a counter; a sum beyond it wraps around.
+MOST = (1 << 63) - 1  # The greatest counter; a larger sum wraps around.
 VALUES = [b"", b"1", b"-7", b"40", b" 5", b"+5", b"12ab", b"x", b"\x00\xff", b"v" * 5000,
           b"%d" % MOST, b"%d" % -MOST, b"%d" % (MOST + 1), b"%d" % -(MOST + 2)]
 NUMBERS = [-3, 0, 1, 1, 2, 40, MOST, -MOST, -MOST - 1]
@@ -65,7 +66,7 @@ def number(value):
 
 
 class Command(collections.namedtuple("Command", "op keys values number")):
-    """One request. `bytes()` is what is sent, `reply()` what comes: see REPLIES."""
+    """One request. `bytes()` is what is sent, `reply()` the shape of the reply: see REPLIES."""
 
     def __new__(cls, op, *keys, values=(), number=0):
         return super().__new__(cls, op, keys, tuple(values), number)
@@ -88,7 +89,7 @@ class Command(collections.namedtuple("Command", "op keys values number")):
 
 
 class Closed(Exception):
-    """The server has hung up."""
+    """The server has closed the connection."""
 
 
 class Connection:
@@ -128,13 +129,13 @@ class Connection:
             if field == "t" or field == "p" and data[-8:] != bytes(8):
                 size = self.take(8)
                 data += size + self.take(struct.unpack("<Q", size)[0])
-            if field == "l":  # In any order: the order of a hash table.
+            if field == "l":  # The order is that of a hash table.
                 count = struct.unpack("<q", self.take(8))[0]
                 data += b"".join(sorted(self.take_reply("t") for _ in range(count)))
         return data
 
     def waiting(self):
-        """What has come without being asked for, without waiting for more."""
+        """The data that has arrived unasked; does not wait for more."""
         self.socket.setblocking(False)
         try:
             return self.socket.recv(1 << 16) or b"closed"
@@ -169,13 +170,13 @@ class Theirs:
 
 
 class Side:
-    """One server, its connections, and one more that asks whether it has done what was sent."""
+    """A server, its connections, and one more to ask whether the server has handled a command."""
 
     def __init__(self, server, count):
         self.server = server
         self.connections = [Connection(server.port) for _ in range(count)]
         self.control = Connection(server.port)
-        # PyTorch's server is its own first client, which has counted itself.
+        # PyTorch's server is its own first client, and has counted itself.
         self.ask(Command("delete", b"init/"))
 
     def close(self):
@@ -188,11 +189,12 @@ class Side:
         return self.control.take_reply(command.reply())
 
     def run(self, index, command, blocks):
-        """What `command` brings: the reply, and what the other connections hear of it."""
+        """The result of `command`: its reply, and what the other connections receive because of
+        it."""
         connection = self.connections[index]
         mark = Command("add", b"mark", number=0)
         try:
-            if blocks:  # The answer in front of it shows that it has been read.
+            if blocks:  # The reply before it shows that it was read.
                 connection.send(mark.bytes() + command.bytes())
                 reply = connection.take_reply("i")
             else:
@@ -203,7 +205,7 @@ class Side:
             reply = b"closed"
             connection.close()
             self.connections[index] = Connection(self.server.port)
-            self.control.close()  # The last to come is the last to be served.
+            self.control.close()  # The last to connect is served last.
             self.control = Connection(self.server.port)
         self.ask(mark)
         heard = [b"" if other is connection and reply != b"closed" and not blocks
@@ -212,13 +214,13 @@ class Side:
 
 
 class Stream:
-    """Commands to both servers, with what is needed to know which would block."""
+    """Commands to both servers, and the state that tells which commands would block."""
 
     CONNECTIONS = 3
 
     def __init__(self):
         self.sides = [Side(Ours(), self.CONNECTIONS), Side(Theirs(), self.CONNECTIONS)]
-        self.blocked = {}  # Connection: the command it waits in.
+        self.blocked = {}  # By connection: the command in which it waits.
         self.log = []
 
     def close(self):
@@ -226,7 +228,7 @@ class Stream:
             side.close()
 
     def ask(self, command):
-        """What the store says, if both say the same."""
+        """The stores' answer, which must be the same."""
         ours, theirs = (side.ask(command) for side in self.sides)
         if ours != theirs:
             raise AssertionError(self.told(command, ours, theirs))
@@ -241,8 +243,8 @@ class Stream:
         return self.ask(Command("check", *keys)) == b"\0"
 
     def counter(self, key):
-        """The number of 64 bits that `key` begins with; 0 if there is no such key, None if it begins
-        with none."""
+        """The 64-bit number at the start of the value of `key`; 0 if there is no such key, None if
+        the value does not start with a number."""
         if MODERN and text(key) not in self.ask(Command("list_keys")):
             return 0
         if not MODERN and not self.there([key]):
@@ -259,7 +261,8 @@ class Stream:
         return False
 
     def run(self, index, command):
-        """Both answers, each (reply, what others heard)."""
+        """Runs a command on both sides; returns both answers, each (reply, what others
+        received)."""
         blocks = self.blocks(command)
         answers = [side.run(index, command, blocks) for side in self.sides]
         self.log.append(f"{index}: {command} -> {answers[0]!r}")
@@ -273,8 +276,8 @@ class Stream:
         return answers
 
 
-# ---- What hlaunch answers otherwise, and why. {name: (why, script)}; a script is a list of
-# (connection, command) and the answers of (hlaunch, torch) to its last one.
+# ---- Intended differences. {name: (why, script)}; a script is a list of (connection, command), and
+# the answers of (hlaunch, torch) to its last one.
 
 Case = collections.namedtuple("Case", "why script ours theirs")
 QUIET = [b""] * Stream.CONNECTIONS
@@ -327,7 +330,7 @@ else:
 
 
 def explained(stream, command, blocked, ours, theirs):
-    """The name of the row of DIFFERENCES that accounts for two answers, or None."""
+    """The name of the row of DIFFERENCES that explains two answers, or None."""
     if ours[0] != theirs[0]:
         if command.op == "get" and theirs[0] == b"closed" and not MODERN:
             return "get of nothing"
@@ -338,7 +341,8 @@ def explained(stream, command, blocked, ours, theirs):
             continue
         if wait.op == "barrier":
             return "barrier opened by others" if they and command.op != "barrier" else None
-        # hlaunch is right by what a wait is, or no row counts. A key that has come may be gone.
+        # A row counts only if hlaunch is right by the meaning of a wait. A key that came may be
+        # gone again.
         if not we and stream.there(wait.keys) or not set(command.keys) & set(wait.keys):
             return None
         if not MODERN:
@@ -415,7 +419,7 @@ class DifferentialTest(unittest.TestCase):
                 command = Command("cancel_wait")
             if not MODERN and command.op == "get" and generator.random.random() < 0.95 and (
                     not stream.there(command.keys)):
-                continue  # A difference, and few streams would get further.
+                continue  # A known difference; few streams would get further.
             blocked = dict(stream.blocked)
             ours, theirs = stream.run(index, command)
             compared[command.op] += 1
@@ -454,7 +458,7 @@ class DifferentialTest(unittest.TestCase):
                 heard = [done + watcher.waiting() for done, watcher in zip(heard, watchers)]
         stream.run(0, Command("set", KEYS[0], values=[b"end"]))
         heard = [done + watcher.waiting() for done, watcher in zip(heard, watchers)]
-        # Only now: PyTorch's keeps an empty value back until more is sent after it.
+        # Compared only now: PyTorch's server holds an empty value back until more is sent after it.
         self.assertEqual(heard[0], heard[1])
         self.assertGreater(len(heard[0]), 1000)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Drives the TCPStore client of the PyTorch that runs this against hlaunch's own server.
+"""Runs this interpreter's PyTorch TCPStore client against hlaunch's own server.
 
 torch_store_test.py SERVER, where SERVER is the program c10d_server_main. Exits with 77 if this
 interpreter has no torch.distributed.
@@ -27,7 +27,7 @@ SERVER = None  # Path of c10d_server_main.
 
 
 class Server:
-    """One running server. A context manager."""
+    """One running server. Use it as a context manager."""
 
     def __enter__(self):
         self.process = subprocess.Popen(
@@ -51,7 +51,7 @@ class Server:
 
 
 def needs(method):
-    """Skips a test where this torch's client lacks `method`."""
+    """Skips a test if this torch's client lacks `method`."""
     missing = not hasattr(dist.TCPStore, method)
     return unittest.skipIf(missing, f"torch {torch.__version__} has no {method}")
 
@@ -112,7 +112,8 @@ class StoreTest(unittest.TestCase):
     def test_wait_that_times_out_leaves_a_usable_client(self):
         with self.assertRaises(RuntimeError):
             self.store.wait(["late"], SHORT)
-        # A client before 2.1 does not tell the server that it gave up: only its next request does.
+        # A client before 2.1 does not tell the server that it gave up; the server learns it from
+        # the next request.
         self.assertEqual(self.store.add("n", 1), 1)
         self.server.client().set("late", "v")
         for i in range(3):

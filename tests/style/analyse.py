@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What clang 14 knows better than GCC, over every file of ours, without building anything.
+"""Runs the checks that clang 14 does better than GCC over all our files, without building anything.
 
     analyse.py thread-safety [--beyond BUILD]
-                                -Wthread-safety -Werror (GCC ignores the annotations); not of
-                                what clang compiled in the folder BUILD, where it says the same
-    analyse.py tidy [FILE…]     clang-tidy with .clang-tidy's list, all findings are errors
+                                -Wthread-safety -Werror (GCC ignores the annotations). Skips what
+                                clang compiled in the folder BUILD, where it gives the same warnings
+    analyse.py tidy [FILE…]     clang-tidy with .clang-tidy's list; all findings are errors
 
-Configures the preset `clang` for its compile commands; for the first, which spends most of its
-time on headers, with the files of a room together. Exit code 77 where clang is missing.
+Configures the preset `clang` for its compile commands; for thread-safety, which spends most of its
+time on headers, it joins the files of a room. The exit code is 77 if clang is missing.
 """
 
 import concurrent.futures
@@ -25,7 +25,7 @@ import sys
 import source_tree
 
 ROOT = source_tree.ROOT
-# The program, the folder and what it is configured with beside the preset.
+# The program, the build folder, and further options of its configuration.
 TOOLS = {"thread-safety": ("clang++-14", ROOT / "build-analysis", ["-DHLAUNCH_UNITY=all"]),
          "tidy": ("clang-tidy-14", ROOT / "build-clang", [])}
 PATH = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
@@ -41,7 +41,7 @@ def compile_commands(build, options):
             sys.exit(f"{command[0]} failed:\n{done.stdout[-3000:]}")
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     ours = [(pathlib.Path(entry["file"]), shlex.split(entry["command"])) for entry in entries]
-    # Neither what is generated, nor C, which has no locks of ours.
+    # Generated files are left out, and C, which has no locks of ours.
     return [(file, command) for file, command in ours if any(
         build not in source.parents and source.suffix == ".cc"
         for source in source_tree.sources(file))]
@@ -59,7 +59,7 @@ def syntax_only(command):
 
 
 def run_all(jobs, build):
-    """Runs [(file, argv)] on all CPUs; prints what failed; returns how many did."""
+    """Runs [(file, argv)] on all CPUs; prints the failures; returns their number."""
     def run(job):
         return job[0], subprocess.run(job[1], cwd=build, text=True, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT, check=False, timeout=600)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What runs between clone and exec, in its parent's memory, calls nothing: no library, no sanitizer.
+"""Code that runs between clone and exec, in its parent's memory, calls no library and no sanitizer.
 
     check_child_calls.py OBJECT...
 
@@ -15,7 +15,7 @@ import sys
 CHILD = re.compile(r"::\(anonymous namespace\)::"
                    r"(RunChild|Fail|CloseFrom|Bind|TakeStreams|ResetSignals)\(")
 FUNCTION = re.compile(r"^[0-9a-f]+ <(.*)>:$")
-# x86-64 calls, or leaves by a jump to another function's name; arm64 branches with link.
+# x86-64 calls, or jumps to another function's name to leave; arm64 branches with link.
 CALL = re.compile(r"\b(?:call|bl)\b|R_X86_64_PLT32")
 
 

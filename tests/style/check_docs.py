@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The documents tell the truth: links lead somewhere, commands exist, options are real.
+"""The documents are true: links lead somewhere, commands exist, options are real.
 
 1. Every relative link in a *.md file leads to a file or folder of the tree, and `#heading` to a
-   heading of that document. A page of the manual is installed without the tree, so it links to
-   other pages only; the paths of the tree that it names (`deploy/…`) exist.
+   heading of that document. A page of the manual is installed without the tree, so it links only to
+   other pages; the paths of the tree that it names (`deploy/…`) exist.
 2. In a fenced `sh` block every command is a program of ours or one that readers have.
    Paths into the tree (deploy/…, tests/…) exist and can be run.
-3. In a block fenced as `sh tested` every line is run, in order, and must exit 0; `hlaunch` is
-   the one in build/bin. One that was not built yet is not run.
-4. Every --option that a document gives to a program of ours is in its --help, and every option
-   there is in the manual (when it has been built).
-5. The exit codes of proto/contract/exit_code.h are in the manual's page of exit codes, and no
-   others. What a document, a unit, a manifest or a batch script calls an exit code of hlaunch's
-   own is one, and so is a range of them; what it says in brackets in the manual, too.
-6. Every service of proto/ is named in proto/DESIGN.md.
-7. The page of options is what hlaunch_man prints (when it has been built).
-8. README.md has at most 200 lines and names every page; a page has at most 150 lines, apart from
-   the one that is generated.
+3. In a block fenced as `sh tested` every line runs, in order, and must exit with 0; `hlaunch` is
+   the one in build/bin. Nothing is run if it has not been built.
+4. Every --option that a document gives to a program of ours is in its --help, and every option in
+   --help is in the manual (if the program has been built).
+5. The manual's page of exit codes has the exit codes of proto/contract/exit_code.h, and no others.
+   If a document, a unit, a manifest or a batch script names an exit code of hlaunch's own, or a
+   range of them, it exists; so does each code in brackets in the manual.
+6. proto/DESIGN.md names every service of proto/.
+7. The generated pages are what hlaunch_man prints (if it has been built).
+8. README.md has at most 200 lines and names every page; a page has at most 150 lines, except the
+   generated ones.
 """
 
 import itertools
@@ -29,7 +29,7 @@ import subprocess
 
 import source_tree
 
-# What readers have, beside shell words.
+# Programs that readers have, besides shell words.
 OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch drain", "hlaunch undrain", "hlaunch attach",
         "hlaunch logs", "hlaunch stop", "hlaunch devices",
         "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch cluster",
@@ -46,7 +46,7 @@ GENERATED = [f"{MANUAL}/options.md", f"{MANUAL}/mpirun-words.md"]
 README_LINES, PAGE_LINES = 200, 150
 EXIT_CODE = re.compile(r"(?:exit codes?:?|exits? with|ends?(?: at once)? with|with code)"
                        r" (?:code )?(\d{3})\b", re.IGNORECASE)
-EXIT_CODES = re.compile(r"(?:ExitStatus=|values: \[)([\d ,]*)")  # Of a unit, of a manifest.
+EXIT_CODES = re.compile(r"(?:ExitStatus=|values: \[)([\d ,]*)")  # In a unit, in a manifest.
 IN_BRACKETS = re.compile(r"[( ](\d{3})\)")
 RANGE = re.compile(r"\b(\d{3}) to (\d{3})\b")
 LAST_SIGNAL, LAST_CODE = 128 + 64, 255
@@ -68,7 +68,8 @@ def fenced_blocks(text):
 
 
 def commands(lines):
-    """The words of each command of a line; comments, `$ ` prompts and VAR=value are dropped."""
+    """Yields the words of each command in these lines, without comments, `$ ` prompts and
+    VAR=value."""
     joined = "\n".join(lines).replace("\\\n", " ")
     for line in joined.splitlines():
         whole = shlex.split(re.sub(r"^\$ ", "", line.strip()), comments=True)
@@ -79,18 +80,18 @@ def commands(lines):
 
 
 def without_blocks(text):
-    """The document without what is fenced: `# …` there is a comment and no heading."""
+    """The document without fenced blocks, where `# …` is a comment and no heading."""
     return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
 def anchors(text):
-    """What `#…` may lead to in a document, as GitHub makes it of headings."""
+    """The targets of `#…` in a document, as GitHub makes them from headings."""
     found = set()
     for heading in HEADING.findall(without_blocks(text)):
         words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
         anchor = re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
         number = 1
-        while anchor in found:  # The second of a name is called `name-1`.
+        while anchor in found:  # The second heading of a name gets `name-1`.
             anchor = re.sub(r"(-\d+)?$", f"-{number}", anchor, count=1)
             number += 1
         found.add(anchor)
@@ -127,7 +128,7 @@ def length_problems(root, path, text):
 
 
 def page_problems(root, documents):
-    """Every page is in the README's table, and the generated ones are up to date."""
+    """Checks that the README's table has every page, and that generated pages are up to date."""
     texts = {str(path.relative_to(root)): text for path, text in documents}
     linked = {target for target, _ in LINK.findall(texts.get("README.md", ""))}
     found = [f"README.md: does not name the page {name}" for name in sorted(texts)
@@ -178,7 +179,7 @@ def run_problems(root, path, text):
 
 
 def command_of(words):
-    """Which of OURS a command line is; empty if none."""
+    """The one of OURS that a command line runs; empty if none."""
     two = " ".join(words[:2])
     return two if two in OURS else words[0] if words[0] in OURS else ""
 
@@ -190,14 +191,14 @@ def option_problems(root, documents, command):
     shown = subprocess.run([program, *command.split()[1:], "--help"], text=True,
                            capture_output=True, check=False, timeout=100).stdout
     real = set(OPTION.findall(shown))
-    if not real:  # hlaunch-agent, which answers, was not built yet.
+    if not real:  # hlaunch-agent, which answers this, was not built yet.
         return []
     found = []
     for path, text in documents:
         named = set()
         for info, _, lines in fenced_blocks(text):
             if info.split()[:1] not in ([], ["sh"]) or not any("hlaunch" in line for line in lines):
-                continue  # What programs print is no command.
+                continue  # The output of programs is no command.
             for _, words in commands(lines):
                 if command_of(words) == command:
                     words = list(itertools.takewhile(lambda word: not word.endswith(".py"), words))
@@ -211,7 +212,7 @@ def option_problems(root, documents, command):
 
 
 def own_exit_codes(root):
-    """hlaunch's own exit codes by their names, those beyond 128 + a signal; none without a header."""
+    """hlaunch's own exit codes, beyond 128 + a signal, by name; empty without the header."""
     header = root / "proto/contract/exit_code.h"
     rows = re.findall(r"(kExit\w+) =\s*(\d+);", header.read_text(encoding="utf-8")) \
         if header.exists() else []
@@ -242,7 +243,7 @@ def exit_code_problems(root):
 
 
 def named_code_problems(root, path, text):
-    """What is called an exit code of hlaunch's own there is one."""
+    """Checks that each exit code of hlaunch's own that a text names exists."""
     real, name = set(own_exit_codes(root).values()), path.relative_to(root)
     if not real:
         return []
@@ -260,7 +261,7 @@ def named_code_problems(root, path, text):
 
 
 def deployed(root):
-    """What is installed beside the programs and may say an exit code."""
+    """The files that are installed beside the programs and may name an exit code."""
     return [path for ending in (".service", ".yaml", ".sbatch")
             for path in source_tree.files(root, ending)]
 

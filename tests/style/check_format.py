@@ -9,7 +9,7 @@ import subprocess
 
 import source_tree
 
-TOOL = "clang-format-14"  # One version, since they differ.
+TOOL = "clang-format-14"  # One version, since versions differ.
 
 
 def problems(root):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Every header compiles alone, so that a file may include just what it uses. The build proves it
-of those that a source file includes before all else; the others are compiled here."""
+"""Every header compiles alone, so that a file may include only what it uses. The build proves that
+for each header that a source file includes first; the others are compiled here."""
 
 import concurrent.futures
 import json
@@ -20,7 +20,8 @@ ASIO = {"-DASIO_STANDALONE", "-DASIO_NO_DEPRECATED"}
 
 
 def build_flags(root):
-    """Generated headers' place and the macros that CMake defines for any file of the tree."""
+    """The folders of generated headers, and the macros that CMake defines for any file of the
+    tree."""
     macros = set(ASIO)
     commands = root / "build/compile_commands.json"
     if commands.exists():
@@ -30,7 +31,7 @@ def build_flags(root):
 
 
 def proven(root):
-    """Headers that a source file of the build includes first."""
+    """The headers that a source file of the build includes first."""
     if not (root / "build/compile_commands.json").exists():
         return set()
     first = (re.search(r'^ *# *include *[<"](.*)[">]', source.read_text(

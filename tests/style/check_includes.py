@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A file includes what it uses of the headers that the tests' builds precompile, itself or by way of
-our own headers: those builds would not miss it, and the release build would."""
+"""Of the headers that the tests' builds precompile, a file includes those that it uses, itself or
+through our own headers. Those builds do not notice a missing one, but the release build would."""
 
 import functools
 import re
@@ -10,7 +10,7 @@ import re
 import source_tree
 
 FOLDERS = ("proto", "rendezvous", "comm", "agent", "launcher")
-USES = {  # What shows that a header is needed.
+USES = {  # Patterns that show that a header is needed.
     "<algorithm>": r"std::(sort|stable_sort|find|find_if|all_of|any_of|none_of|min|max|clamp|count"
                    r"|count_if|copy|fill|remove_if|reverse|transform|equal|min_element|max_element"
                    r"|lower_bound|upper_bound)\b *[<(]",

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Arrows point down only, rooms know their neighbours, and gRPC stays in its rooms.
+"""Includes go down only, rooms include only the rooms that they list, and gRPC stays in its rooms.
 
-1. A file includes headers of its own floor and the floors below, never above.
+1. A file includes headers of its own floor and of the floors below, never above.
 2. A room is a folder that a CMakeLists.txt names with hlaunch_room. Its files include headers of
-   their own room and of the rooms that it lists behind USES; and it lists no other.
-3. No circle: neither of rooms nor of units (x.h and x.cc are one).
-4. gRPC and Protobuf headers are reached, directly or through our own headers, only by files
-   that a CMakeLists.txt names between if(HLAUNCH_GRPC) and endif(), or whose folder it adds there.
-5. A folder of a floor holds at most 25 files of C++.
+   their own room and of the rooms that it lists behind USES, and it lists no unused room.
+3. There is no cycle of rooms or of units (x.h and x.cc are one unit).
+4. Only files that a CMakeLists.txt names between if(HLAUNCH_GRPC) and endif(), or whose folder it
+   adds there, reach gRPC and Protobuf headers, directly or through our own headers.
+5. A folder of a floor holds at most 25 C++ files.
 """
 
 import collections
@@ -17,9 +17,9 @@ import re
 
 import source_tree
 
-FLOORS = ["proto", "rendezvous", "comm", "agent", "launcher"]  # From the ground up.
+FLOORS = ["proto", "rendezvous", "comm", "agent", "launcher"]  # From the lowest up.
 MOST_FILES = 25
-# Each is the wiring of one program, above all rooms.
+# Each is the main file of one program, above all rooms.
 PROGRAMS = {"launcher/main", "launcher/agent_main", "launcher/hlaunchd_main", "launcher/man_main",
             "comm/hlcomm"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
@@ -85,7 +85,8 @@ def room_problems(root, sources):
 
 
 def circle_in(arrows):
-    """One circle of the graph {node: nodes} as a list that ends where it begins; empty if none."""
+    """One cycle of the graph {node: nodes} as a list that ends with its first node; empty if
+    none."""
     done, route = set(), []
 
     def walk(node):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""No two files define a type of the same name in one namespace: where both come into one program, the
-linker takes the functions of one for both, and what they do to the other's objects is undefined."""
+"""No two files define a type of the same name in one namespace. In a program with both, the linker
+uses the functions of one type for both, and their effect on the other's objects is undefined."""
 
 import collections
 import re
@@ -10,13 +10,13 @@ import re
 import source_tree
 
 OPENS = re.compile(r"(?:inline )?namespace ?([\w:]*) ?\{$")
-ONLY_NAMES = re.compile(r"^namespace [\w:]+ \{[^{}]*\}", re.M)  # It declares, and defines nothing.
+ONLY_NAMES = re.compile(r"^namespace [\w:]+ \{[^{}]*\}", re.M)  # It only declares names.
 CLOSES = re.compile(r"\}  // namespace")
 TYPE = re.compile(r"(?:class|struct|union|enum class|enum) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?: :[^;]*)? ?\{")
 
 
 def types_of(text):
-    """The types of a file that other files see too, with their namespaces."""
+    """The types of a file that other files can see, with their namespaces."""
     found, inside = [], []
     for line in ONLY_NAMES.sub("", text).splitlines():
         if opened := OPENS.match(line):

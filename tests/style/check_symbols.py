@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""No function or variable is defined by two libraries: a program that links both gets the one that comes
-first, and says nothing of it.
+"""No function or variable is defined by two libraries: a program that links both gets the first one
+without any message.
 
     check_symbols.py LIBRARY…
 
@@ -16,7 +16,7 @@ import sys
 
 
 def definitions(libraries):
-    """{symbol: the libraries that define it}, without what is meant to stand in many (inline)."""
+    """{symbol: the libraries that define it}, without symbols that many may define (inline)."""
     found = collections.defaultdict(set)
     for library in libraries:
         listed = subprocess.run(["nm", "--defined-only", "--format=posix", library], text=True,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Every end-to-end test runs: a class with tests is named by the folder's CMakeLists.txt, or is what
-one that is named is made of."""
+"""Every end-to-end test runs: the folder's CMakeLists.txt names each class with tests, or a class
+that is derived from it."""
 
 import ast
 import re
@@ -13,7 +13,7 @@ FOLDER = "tests/end_to_end"
 
 
 def named(text):
-    """{file: names of classes} of what CTest runs."""
+    """{file: names of classes} that CTest runs."""
     calls = re.findall(r"hlaunch_end_to_end\((\w+)([^)]*)\)", re.sub(r"#.*", "", text))
     return {file: classes.split() for file, classes in calls}
 
@@ -28,7 +28,7 @@ def classes_of(path):
 
 
 def with_bases(names, classes):
-    """Classes of the file and all that they are made of."""
+    """The named classes of the file and all their bases."""
     found = [name for name in names if name in classes]
     for name in found:
         found += [base for base in classes[name][0] if base not in found]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Test programs that ThreadSanitizer leaves out start no thread: nothing in them refers to one.
+"""Test programs that ThreadSanitizer leaves out start no thread: they refer to no function that
+does.
 
     check_threads.py PROGRAM…
 """

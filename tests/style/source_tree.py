@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """What the style checks share: the files of the tree, and how a check reports.
 
-A check is a function `problems(root) -> list of lines`; its file is also a program that prints
-them with the command that mends them. Exit code: 0 clean, 1 problems, 77 cannot be checked here.
+A check is a function `problems(root) -> list of lines`. Its file is also a program that prints
+those lines and how to fix them. Exit code: 0 clean, 1 problems, 77 the check cannot run here.
 """
 
 import json
@@ -17,7 +17,7 @@ SKIP = 77  # CTest's SKIP_RETURN_CODE
 
 
 def files(root, *suffixes):
-    """The tree's files, as git sees them (tracked, or new and not ignored), sorted."""
+    """The tree's files as git sees them (tracked, or new and not ignored), sorted."""
     listed = subprocess.run(
         ["git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True, check=False)
@@ -32,20 +32,20 @@ def files(root, *suffixes):
 
 
 def compiled(build):
-    """The files that were compiled in that folder, also those that were compiled together."""
+    """The files that were compiled in that folder, including those that were compiled together."""
     entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
     return set().union(*(sources(pathlib.Path(entry["file"])) for entry in entries))
 
 
 def sources(file):
-    """{file}, or the files that it puts together for the compiler."""
+    """{file}, or the files that it joins for the compiler."""
     if file.parent.name != "Unity":
         return {file}
     return set(map(pathlib.Path, re.findall('#include "(.*)"', file.read_text("utf-8"))))
 
 
 def run(problems, fix):
-    """Runs the check over the tree named on the command line, else over this one."""
+    """Runs the check over the tree named on the command line, or over this one."""
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
     found = problems(root)
     for line in found:

@@ -45,7 +45,8 @@ CLEAN = {
 
 class PlantedViolation(unittest.TestCase):
     def check(self, check, **planted):
-        """What `check` says of the clean tree with these files (path=text) put in or replaced."""
+        """The complaints of `check` about the clean tree with these files (path=text) added or
+        replaced."""
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for name, text in {**CLEAN, **planted.get("files", {})}.items():
@@ -117,7 +118,7 @@ class PlantedViolation(unittest.TestCase):
         self.assert_only(found, "rendezvous/b.cc", "rendezvous/service.h -> grpcpp/grpcpp.h")
 
     def test_includes_catches_a_use_that_only_precompiled_headers_cover(self):
-        self.assertEqual(self.check(check_includes), [])  # b.cc has <string> by way of a.h.
+        self.assertEqual(self.check(check_includes), [])  # b.cc gets <string> through a.h.
         found = self.check(check_includes, files={
             "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + "std::vector<int> C();\n"})
         self.assert_only(found, "rendezvous/b.cc", "<vector>")
@@ -160,7 +161,7 @@ class PlantedViolation(unittest.TestCase):
                     (root / name).chmod(0o755)
                 return check_docs.problems(root)
         self.assertEqual(with_hlaunch("hlaunch --nnodes 2 true"), [])
-        self.assertEqual(with_hlaunch("hlaunch x.py --nodes 2"), [])  # The script's own.
+        self.assertEqual(with_hlaunch("hlaunch x.py --nodes 2"), [])  # The script's.
         self.assert_only(with_hlaunch("hlaunch --nodes 2 true"), "--nodes is not an option")
         self.assert_only(with_hlaunch("hlaunch --nnodes 2 true && false"), "exited 1")
         page = page.replace("--mentioned", "")

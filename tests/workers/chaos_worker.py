@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A rank that trains and writes down what it does: chaos_worker.py FOLDER HOST
+"""A rank that trains and records what it does: chaos_worker.py FOLDER HOST
 
-All ranks exchange numbers in each step. A rank appends lines to FOLDER/HOST.RANK.lines, with times of
-this machine's monotonic clock:
+All ranks exchange numbers in each step. A rank appends lines to FOLDER/HOST.RANK.lines, with times
+of this machine's monotonic clock:
 
-    alive HOST PID RANK ROUND WORLD TIME                         twenty times a second, from its start on
-    step  HOST PID RANK ROUND WORLD STEP BEGIN END RANKS STEPS   RANKS, STEPS: sums over all ranks
+    alive HOST PID RANK ROUND WORLD TIME                        twenty times a second from the start
+    step  HOST PID RANK ROUND WORLD STEP BEGIN END RANKS STEPS  RANKS, STEPS: sums over all ranks
 
-ROUND is the round's number and what tells its secret from others. A new round goes on from
-FOLDER/checkpoint, which rank 0 writes every ten steps. All end once rank 0 sees FOLDER/end.
+ROUND is the round's number, with a hash that tells its secret from others. A new round continues
+from FOLDER/checkpoint, which rank 0 writes every ten steps. All end once rank 0 sees FOLDER/end.
 Workers with an odd rank ignore SIGTERM.
 """
 
@@ -47,7 +47,7 @@ class Rank:
             time.sleep(0.05)
 
     def first_step(self):
-        """Rank 0's checkpoint, for all."""
+        """Sends the step of rank 0's checkpoint to all; returns it."""
         kept = self.folder / "checkpoint"
         number = int(kept.read_text()) if self.rank == 0 and kept.exists() else 0
         first = array.array("q", [number])

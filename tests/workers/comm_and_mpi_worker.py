@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A program that uses hlaunch's collectives: `comm_and_mpi_worker.py mpi` mpi4py at the same time,
-`comm_and_mpi_worker.py URL` alone, with the group made by that url."""
+"""A program with hlaunch's collectives: `comm_and_mpi_worker.py mpi` uses mpi4py at the same time,
+`comm_and_mpi_worker.py URL` makes a group by that URL, without mpi4py."""
 
 import array
 import sys

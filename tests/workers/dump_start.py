@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """A worker that writes how it was started to $DUMP/RANK_RESTARTS.json: arguments, environment,
-working directory. While the restart count is below $DUMP_FAILS all workers fail, once all
-have written."""
+working directory. While the restart count is below $DUMP_FAILS, all workers fail once all have
+written theirs."""
 
 import json
 import os

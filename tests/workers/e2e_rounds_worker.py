@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -SE
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker that writes down its life: rounds_worker.py FOLDER NAME [FOLDER_OF_ITS_END]
+"""A worker that records its life: e2e_rounds_worker.py FOLDER NAME
 
-It appends lines "begin|alive TIME ROUND RANK PID" to a file of its own in FOLDER: when it starts, and
-every 20 ms for as long as it lives. TIME is the host's monotonic clock, ROUND what it was told of its
-round: the store's port and the restart count. It ignores SIGTERM. It ends with 0 once FOLDER/end is
-there.
+It appends lines "begin|alive TIME ROUND RANK PID" to its own file in FOLDER: when it starts, and
+then every 20 ms. TIME is the host's monotonic clock. ROUND is what the worker was told about its
+round: the store's address and port, the restart count and the world size. It ignores SIGTERM. It
+ends with 0 once FOLDER/end exists.
 """
 
 import os

@@ -2,14 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """A worker without torch that does what its arguments say, in order:
-
     env                  print the contract's variables and the pid as one JSON line
     family               fork a data loader that forks again, and a grandchild with a session of
                          its own; all ignore SIGTERM and sleep
     stubborn             ignore SIGTERM and SIGINT
     fail RANK CODE N     exit with CODE if this is RANK and the restart count is N
-    sleep SECONDS        sleep; "done" when that is over
-    await FILE           wait until FILE is there
+    sleep SECONDS        sleep, then print "done"
+    await FILE           wait until FILE exists
     finish N             end here with 0 if the restart count is N
     show NAME            print this variable, or that it is not set
     signals              from now on print SIGTERM, SIGUSR1 and SIGCONT when they come, and go on
@@ -40,7 +39,7 @@ def family():
         if os.fork() == 0:
             linger()
         linger()
-    if os.fork() == 0:  # The one that gets away: own session, parent gone.
+    if os.fork() == 0:  # One that escapes: its own session, its parent gone.
         os.setsid()
         if os.fork() == 0:
             linger()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Says that it is at a good moment to stop when it begins, and again once the file that the first
-argument names is there. Then a worker that is alone waits to be stopped, and one of several ends;
-so does each where the second argument says `ends`."""
+"""Reports a good moment to stop when it begins, and again once the file that the first argument
+names exists. Then a lone worker waits to be stopped, and one of several ends. If the second
+argument is `ends`, a lone worker ends too."""
 
 import os
 import pathlib

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""One who says to be a witness of a job's record: false_witness.py HOST PORT JOB TERM NAME SECONDS
+"""A stranger that claims to be a witness of a job's record:
+    false_witness.py HOST PORT JOB TERM NAME SECONDS
 
-Calls PassWitnessMessage with an append of that term, as a leader sends it; NAME is what
-rapid_reset.py takes. Says what came of it: "answered", "refused" by a status, "closed", or "silent"
-after SECONDS.
+Calls PassWitnessMessage with an append of that term, as a leader sends it. NAME is an argument of
+rapid_reset.py. Prints the outcome: "answered", "refused" by a status, "closed", or "silent" after
+SECONDS.
 """
 
 import struct
@@ -40,7 +41,7 @@ def append(job, term):
 
 
 def request(message):
-    """Literals that are not indexed (RFC 7541): :path, :authority, content-type and te."""
+    """Literals without indexing (RFC 7541): :path, :authority, content-type and te."""
     headers = (b"\x83\x86" + text(0x04, PATH) + text(0x01, b"a")
                + b"\x0f\x10" + text(16, b"application/grpc")[1:]
                + b"\x00" + text(2, b"te")[1:] + text(8, b"trailers")[1:])
@@ -49,7 +50,7 @@ def request(message):
 
 
 def frames(connection):
-    """(kind, flags, stream) of each that arrives."""
+    """Yields (kind, flags, stream) of each frame that arrives."""
     received = connection.makefile("rb")
     while len(head := received.read(9)) == 9:
         received.read(int.from_bytes(head[:3], "big"))

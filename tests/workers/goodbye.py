@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`goodbye.py NAME RANK`: the rank raises and leaves hlaunch's group by its `finally` or by atexit.
+"""`goodbye.py NAME RANK`: the rank raises and leaves hlaunch's group in its `finally` or by atexit.
 
-The others fail of its goodbye before it ends: it ends after one of them, or where NAME says
-`stays`, not by itself.
+The others fail because of its goodbye before it ends. It ends after one of them or, if NAME
+contains `stays`, not by itself.
 """
 
 import array
@@ -19,7 +19,7 @@ VICTIM = pathlib.Path(os.environ["PLANT_FOLDER"], "victim")
 
 
 def end_late():
-    """As a program does that has much to put away."""
+    """Ends late, as a program with much to clean up."""
     if "stays" in NAME:
         signal.pause()
     while not VICTIM.exists() or pathlib.Path("/proc", VICTIM.read_text(encoding="ascii")).exists():
@@ -41,7 +41,7 @@ def train():
 
 
 if RAISES:
-    atexit.register(end_late)  # Before hlaunch's, so it comes after that.
+    atexit.register(end_late)  # Registered before hlaunch's, so it runs after that.
 import hlaunch  # noqa: E402
 
 hlaunch.init_process_group()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A rank that does what its argument says; nothing in it knows of hlaunch but the lines up to the first import of torch."""
+"""A rank that does what its argument says. After the first import of torch nothing in it knows of
+hlaunch."""
 
 import os
 import sys
@@ -68,7 +69,7 @@ def times_out():
 def lock():
     steps(3)
     if RANK == LAST:
-        ctypes.PyDLL(None).sleep(300)  # Without letting go of the interpreter.
+        ctypes.PyDLL(None).sleep(300)  # It does not release the interpreter.
     steps(1)
 
 
@@ -93,7 +94,7 @@ def crossed():
 
 
 def left():
-    """A process that it has left behind has its connections."""
+    """A child that the rank leaves behind keeps its connections open."""
     steps(3)
     if RANK == LAST:
         if os.fork() == 0:
@@ -128,7 +129,7 @@ def group():
 
 
 def chain():
-    """The first waits for the second, which waits for the last in a group of two."""
+    """The first rank waits for the second, which waits for the last one in a group of two."""
     groups = [dist.new_group([0, 1]), dist.new_group([1, 2])]
     steps(3)
     if RANK == LAST:
@@ -139,13 +140,13 @@ def chain():
 
 
 def receive():
-    """Each from the next, and none sends; or the last is not there at all."""
+    """Each rank waits for the next one, and none sends."""
     steps(1)
     dist.recv(value, src=(RANK + 1) % SIZE)
 
 
 def slow():
-    """Long steps, some of them at work."""
+    """Long steps, in some of which the rank computes."""
     for step in range(8):
         end = time.monotonic() + 0.5
         while RANK == LAST and time.monotonic() < end:
@@ -154,7 +155,7 @@ def slow():
 
 
 def late():
-    """Until there are the files "go" and "end"."""
+    """The last rank is late until the file "go" exists; all end once "end" exists."""
     steps(3)
     while RANK == LAST and not os.path.exists("go"):
         time.sleep(0.1)
@@ -167,4 +168,4 @@ def late():
 
 steps(1) if MODE == "import" else globals()[MODE]()
 print(f"{MODE}: done", flush=True)
-os._exit(0)  # Not through the end of Python, which gloo's threads may not survive.
+os._exit(0)  # Not through the end of Python, which may fail because of gloo's threads.

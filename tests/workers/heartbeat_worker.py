@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Sends heartbeats, a step each, until rank 1 stalls at step 5 in the way that the first argument
-names, unless the restart count is 1: then all end after step 8. The others wait for it: they look
-for a file and say that they live, or with the second argument `gloo` in a barrier of torch's."""
+"""Sends heartbeats, one per step, until rank 1 stalls at step 5 in the way that the first argument
+names; with restart count 1 it does not stall, and all end after step 8. The others wait for it:
+they wait for a file and send heartbeats, or with the second argument `gloo` wait in a barrier of
+torch."""
 
 import ctypes
 import os
@@ -22,7 +23,7 @@ def sleep():
 
 
 def busy_in_c():
-    """Holds Python's lock, and hears no signal that Python handles."""
+    """Holds Python's lock, and reacts to no signal that Python handles."""
     text = b"a" * (1 << 20)
     library = ctypes.PyDLL(None)
     while True:

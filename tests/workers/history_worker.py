@@ -1,12 +1,12 @@
 #!/usr/bin/python3 -SE
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker whose clients write down what the master store answers: history_worker.py FOLDER CLIENTS
+"""A worker whose clients record the master store's answers: history_worker.py FOLDER CLIENTS
 
-Each client is a process with a connection of its own, which speaks as torch 2.2 and later do; one
-that is killed is started anew. What it asks and hears goes to FOLDER/HOST-RANK-NUMBER.ops, one line
-before it asks and one after (fault/linearity.py reads them), with the machine's clock. All clients
-use the same few keys, and soon others: KEYS of each EPOCH. Ends once there is FOLDER/end.
+Each client is a process with its own connection, which speaks like torch 2.2 and later. A killed
+client is replaced. Requests and answers go to FOLDER/HOST-RANK-NUMBER.ops, one line before each
+request and one after it (fault/linearity.py reads them), with the machine's clock. All clients use
+the same few keys, which change soon: KEYS in each EPOCH. Ends once FOLDER/end exists.
 """
 
 import json
@@ -23,7 +23,7 @@ EPOCH, KEYS = 0.4, 3
 PATIENCE = 600  # Seconds for an answer: the store may stand still.
 WAIT = 0.2
 PAUSES = (0, 0.001, 0.003, 0.01)
-HANG_UP = 0.03  # So many operations end with the connection, at any moment.
+HANG_UP = 0.03  # The share of operations that end with the connection, at any moment.
 VALIDATE = b"\0" + struct.pack("<I", 0x3C85F7CE)
 SET, COMPARE_SET, GET, ADD, CHECK, WAIT_FOR, DELETE, CANCEL, PING = 1, 2, 3, 4, 5, 6, 8, 12, 13
 NAMES = ("set", "get", "add", "compare_set", "delete", "check", "wait")
@@ -43,8 +43,8 @@ class Client:
     def __init__(self, folder, name):
         self.out = os.open(f"{folder}/{name}.ops", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.random = random.Random(name)
-        self.values = self.random.randrange(1, 1 << 30) << 24  # Nobody else's.
-        self.seen = {}  # What it knows of keys: {key: value}.
+        self.values = self.random.randrange(1, 1 << 30) << 24  # Values that no other client uses.
+        self.seen = {}  # The last seen value: {key: value}.
         self.connection = None
 
     def say(self, *words):
@@ -89,7 +89,7 @@ class Client:
         return name, key, words
 
     def request(self, name, key, words):
-        if name == "set":  # It has no answer of its own.
+        if name == "set":  # The protocol has no answer to it.
             return (bytes([SET]) + text(key) + text(words[0])
                     + bytes([PING]) + struct.pack("<I", self.values & 0xFFFFFFFF))
         if name == "add":
@@ -101,7 +101,7 @@ class Client:
         return bytes([GET if name == "get" else DELETE]) + text(key)
 
     def answer(self, name):
-        """The result; of a wait None where it was given up."""
+        """The result; None for a wait that was given up."""
         if name == "set":
             nonce, = struct.unpack("<I", self.read(4))
             assert nonce == self.values & 0xFFFFFFFF, nonce
@@ -119,7 +119,7 @@ class Client:
             self.connection.sendall(bytes([CANCEL]))
             if self.read(1) == b"\1":
                 return None
-            assert self.read(1) == b"\1"  # It had come at that moment.
+            assert self.read(1) == b"\1"  # The key came at that moment.
             return True
         assert self.read(1) == b"\0"
         return True
@@ -155,7 +155,7 @@ class Client:
 
 
 def start(folder, number, is_over):
-    """A client in a process of its own; its pid."""
+    """Starts a client process; returns its pid."""
     pid = os.fork()
     if pid == 0:
         Client(folder, f"{socket.gethostname()}-{os.environ['RANK']}-{number}").work(is_over)

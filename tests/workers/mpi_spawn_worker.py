@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""An MPI program that spawns two of itself: `mpi_spawn_worker.py [abort|kill|elsewhere|nested]`."""
+"""An MPI program that spawns two copies of itself: `mpi_spawn_worker.py
+[abort|kill|elsewhere|nested]`."""
 
 import os
 import signal

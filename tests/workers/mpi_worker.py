@@ -12,7 +12,7 @@ def number(name):
 
 
 def in_groups(MPI, world):
-    """Communicators of groups alone, that is of no other communicator: twice under one name."""
+    """Makes communicators from groups, without a parent communicator, twice under one name."""
     rank, size = world.Get_rank(), world.Get_size()
     everybody = world.Get_group()
     low, high = everybody.Incl(range(size // 2)), everybody.Incl(range(size // 2, size))

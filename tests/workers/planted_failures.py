@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`planted_failures.py NAME RANK`: the rank fails in the way of that name.
+"""`planted_failures.py NAME RANK`: the rank fails in the way of NAME.
 
-The others block like workers in a collective: connected to that rank, in a system call. When it
-is gone they fail, too, with what the system tells them; none of them fails by itself. The file
-"struck" in PLANT_FOLDER tells when that was, on which host and of which rank.
+The others block like workers in a collective: connected to that rank, in a system call. Once that
+rank is gone they fail too, with the system's error; none of them fails by itself. The file "struck"
+in PLANT_FOLDER contains the time, the host and the rank of the failure.
 """
 
 import argparse
@@ -30,15 +30,15 @@ import traceback
 import warnings
 
 RANK = int(os.environ["RANK"])
-HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the rank that fails.
+HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the failing rank.
 WORLD = int(os.environ["WORLD_SIZE"])
-# Seconds after which a silent peer is given up, as a runtime with signs of life of its own does.
+# Seconds after which a silent peer is given up, as by a runtime that has its own signs of life.
 PATIENCE = float(os.environ["PLANT_PATIENCE"]) if "PLANT_PATIENCE" in os.environ else None
 HERE = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
 
 
 class Peers:
-    """Connections of all ranks to the one that is to fail; its address is in a file."""
+    """Connections of all ranks to the one that will fail, whose address is in a file."""
 
     def __init__(self, rank):
         place = HERE / f"peers-{os.environ['TORCHELASTIC_RUN_ID']}-" \
@@ -58,7 +58,7 @@ class Peers:
             self.open = [socket.create_connection((host, int(port)))]
 
     def wait(self):
-        """What a worker does whose peer is at work: it waits until the connection breaks."""
+        """Waits until the connection breaks, as a worker does whose peer is at work."""
         self.open[0].sendall(b"x" * 16)
         lingers = sys.argv[1] == "others_linger"
         self.open[0].settimeout(1 if lingers else PATIENCE)
@@ -79,20 +79,20 @@ class Peers:
             raise ConnectionResetError("Connection closed by peer")
 
     def close(self):
-        """As a runtime does on its way out; unread bytes make it a reset."""
+        """Closes connections as a runtime does on its way out; unread bytes make that a reset."""
         for connection in self.open:
             connection.close()
 
 
 def give_up():
-    """As gloo's users do, and slowly, as those of NCCL do: only rank 0 exits at once."""
+    """Fails as users of gloo do, and slowly as those of NCCL do: only rank 0 exits at once."""
     if RANK > 0:
         atexit.register(time.sleep, 60)
     raise RuntimeError("Timed out waiting 1000ms for recv operation to complete")
 
 
 def mark():
-    """The failure is about to happen."""
+    """Records that the failure is about to happen."""
     text = f"{time.time()} {socket.gethostname()} {RANK}"
     (HERE / f"struck-{RANK}").write_text(text, encoding="ascii")
     (HERE / f"struck-{RANK}").rename(HERE / "struck")
@@ -131,13 +131,13 @@ def exit_0(_):
 
 
 def left_the_group(peers):
-    """Its peers know what it did: they say so in the words of hlaunch's collectives."""
+    """Its peers know what it did and report it in the words of hlaunch's collectives."""
     peers.close()
     signal.pause()
 
 
 def long_message(_):
-    """In the error file, as torch's @record writes it."""
+    """Writes the message into the error file, as torch's @record does."""
     message = "ValueError: bad batch: " + "7, " * 1_000_000
     pathlib.Path(os.environ["TORCHELASTIC_ERROR_FILE"]).write_text(
         json.dumps({"message": {"message": message, "extraInfo": {"py_callstack": message}}}),
@@ -150,7 +150,7 @@ def two_lines(_):
 
 
 def raised_by_a_loader(_):
-    """As torch re-raises what a data loader raised."""
+    """Raises as torch does for an exception of a data loader."""
     original = traceback_of(value_error)
     raise ValueError("Caught ValueError in DataLoader worker process 0.\nOriginal " + original)
 
@@ -173,7 +173,7 @@ def stands(_):
 
 
 def peers_first(peers):
-    """The victims are dead before the culprit is."""
+    """The victims die before the culprit."""
     peers.close()
     time.sleep(0.4)
     mark()
@@ -282,7 +282,7 @@ def out_of_address_space(_):
 
 
 def out_of_memory(_):
-    """More than the cgroup allows in which the test has put all of the job."""
+    """Uses more memory than the cgroup allows in which the test has put the job."""
     pathlib.Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
     kept = bytearray(1 << 29)
     for page in range(0, len(kept), 4096):
@@ -307,7 +307,7 @@ def recursion(_):
 
 
 def own_exception(_):
-    """Its name ends in no word of Python's."""
+    """An exception whose name does not end like those of Python."""
     class LossIsNan(Exception):
         pass
     raise LossIsNan("at step 3")
@@ -351,7 +351,7 @@ def division(_):
 
 
 def logged(_):
-    """By a program that catches all, tells of it and ends itself."""
+    """A program that catches everything, logs it and exits."""
     try:
         value_error(None)
     except ValueError:
@@ -360,7 +360,7 @@ def logged(_):
 
 
 def much_after_it(_):
-    """What other threads write before the process has ended."""
+    """Other threads write much before the process ends."""
     try:
         value_error(None)
     except ValueError:
@@ -371,7 +371,7 @@ def much_after_it(_):
 
 
 def coloured(_):
-    """As a library for nicer tracebacks would."""
+    """A coloured traceback, as some libraries print it."""
     sys.stderr.write("\x1b[31mTraceback\x1b[0m (most recent call last):\n"
                      "  File \"train.py\", line 3, in <module>\n"
                      "\x1b[1;31mValueError\x1b[0m: bad batch\n")
@@ -414,7 +414,7 @@ def pool_broken(_):
 
 
 def stack_overflow(_):
-    """In C: what is behind the stack's end."""
+    """Overflows the stack in C."""
     function = ctypes.CFUNCTYPE(None)
     deeper = []
     deeper.append(function(lambda: deeper[0]()))
@@ -458,7 +458,7 @@ def pickle_error(_):
 
 
 def own_time_out(_):
-    """Of its own, not of other workers."""
+    """Raises a time-out that is not about other workers."""
     raise TimeoutError("the storage of the data set did not answer within 30 s")
 
 
@@ -474,14 +474,14 @@ def others_linger(_):
 
 
 def says(_):
-    """`planted_failures.py says RANK HOST TEXT`: fails with that."""
+    """`planted_failures.py says RANK HOST TEXT`: fails with TEXT."""
     raise RuntimeError(sys.argv[4])
 
 
 def main():
     name, rank = sys.argv[1], int(sys.argv[2])
     plant = globals()[name]
-    if WORLD == 1 or rank < 0:  # Every rank.
+    if WORLD == 1 or rank < 0:  # Every rank fails.
         mark()
         plant(None)
     else:

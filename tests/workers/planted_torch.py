@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`planted_torch.py NAME RANK`: torch workers in real collectives, of which one fails that way.
+"""`planted_torch.py NAME RANK`: torch workers in real collectives; the rank fails in the way of
+NAME.
 
-The file "struck" in PLANT_FOLDER tells when that was, on which host and of which rank.
+The file "struck" in PLANT_FOLDER contains the time, the host and the rank of the failure.
 """
 
 import datetime
@@ -22,19 +23,19 @@ RANK = int(os.environ["RANK"])
 
 
 PATIENT, IMPATIENT = (datetime.timedelta(seconds=seconds) for seconds in (60, 3))
-# Those that end by a time-out.
+# The plants that end by a time-out.
 WAITS = ("sleeps", "calls_another_collective", "misses_a_barrier", "waits_for_a_key",
          "does_not_join", "stands_still_in_its_loader", "other_size", "works_impatiently")
-# Without a model: its ranks call all_reduce only.
+# Plants without a model: the ranks only call all_reduce.
 PLAIN = ("calls_another_collective", "other_fingerprint", "other_size")
-# Before the group is there; with -1 of all ranks.
+# Plants before the group exists; with -1 they hit all ranks.
 BEFORE = ("asks_for_cuda", "asks_for_nccl", "serves_the_store_itself", "expects_too_many",
           "does_not_join", "cannot_read_its_checkpoint", "misses_its_checkpoint",
           "wants_too_much_memory")
 
 
 def mark():
-    """The failure is about to happen."""
+    """Records that the failure is about to happen."""
     folder = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
     text = f"{time.time()} {socket.gethostname()} {RANK}"
     (folder / f"struck-{RANK}").write_text(text, encoding="ascii")
@@ -182,7 +183,7 @@ def wants_too_much_memory():
 
 
 def stands():
-    """Waits for its end, in the middle of what the others do."""
+    """Waits for its end, while the others go on."""
     print("stands", flush=True)
     signal.pause()
 

@@ -1,17 +1,17 @@
 #!/usr/bin/python3 -SE
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker, or a stranger, that looks at the ports of a round without torch:
+"""A worker, or a stranger, that checks the ports of a round without torch:
 
-    reserved          rank 0: MASTER_PORT+1, +2 and JAX's port are kept from a plain bind, and
-                      left to one that sets SO_REUSEADDR; where Gaudi's cache binds plainly it can
+    reserved          rank 0: MASTER_PORT+1, +2 and JAX's port refuse a plain bind, and allow one
+                      with SO_REUSEADDR; the port that Gaudi's cache binds plainly is free
     serve             rank 0 serves at MASTER_PORT itself, and all say hello there
     stale HOST PORT FILE
                       a process of an old round: connects, speaks on one connection, is silent on
-                      another; once FILE is there, says what became of them and of a new one
+                      another; once FILE exists, prints the fate of both and of a new one
     knock HOST PORT   a stranger: whether the store there serves it
-    large BYTES       whether the store at MASTER_ADDR:MASTER_PORT takes a value of so many
-    empty             the store at MASTER_ADDR:MASTER_PORT holds nothing of a stale process
+    large BYTES       whether the store at MASTER_ADDR:MASTER_PORT accepts a value of this size
+    empty             the store at MASTER_ADDR:MASTER_PORT has no key of a stale process
 """
 
 import errno
@@ -96,7 +96,7 @@ def connect(address):
 
 
 def attempt(connection, key, value=b"old"):
-    """What became of a connection, by what a request on it brings."""
+    """The fate of a connection: the outcome of a request on it."""
     connection.settimeout(20)
     try:
         connection.sendall(set_key(key, value))

@@ -5,10 +5,10 @@
 
     rapid_reset.py HOST PORT SECONDS clear|NAME|token|greets|greets:NAME
 
-In clear, or over TLS without a certificate, where NAME is what it asks for; or as a holder of the
-token in HLAUNCH_TOKEN. With `greets` in clear after the greeting of --tls off, as a holder of the
-token, or as one who has only read on the wire what to ask for. Connects anew where it is closed. Prints how many connections it made and how
-many streams it opened and reset.
+It connects in clear; or over TLS without a certificate, with NAME as the server name; or as a
+holder of the token in HLAUNCH_TOKEN. With `greets` it connects in clear after the greeting of --tls
+off, as a holder of the token, or as a stranger who has only read NAME on the wire. Reconnects when
+a connection is closed. Prints the numbers of connections made, and of streams opened and reset.
 """
 
 import hashlib
@@ -25,9 +25,9 @@ import threading
 import time
 
 CONNECTIONS = 6
-ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # Of P-256.
+ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # The order of P-256.
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-# :method POST, :scheme http, :path and :authority as literals that are not indexed (RFC 7541).
+# :method POST, :scheme http, :path and :authority as literals without indexing (RFC 7541).
 REQUEST = b"\x83\x86\x04\x10/hlaunch.v1.Rend\x01\x01a"
 
 
@@ -55,7 +55,7 @@ def openssl(*words, text=b""):
 
 
 def show_certificate(context, token, name):
-    """Gives `context` what a holder of the token makes for itself."""
+    """Gives `context` the certificate that a holder of the token makes for itself."""
     number = int.from_bytes(derive(token, b"authority p-256", 48), "big") % (ORDER - 1) + 1
     # ECPrivateKey of RFC 5915 without a public key, which OpenSSL computes.
     signer = bytes.fromhex("30310201010420") + number.to_bytes(32, "big") + bytes.fromhex(
@@ -80,7 +80,7 @@ def server_name(token):
 
 
 def greet(connection, name, key):
-    """As rendezvous/trust/token_greeting.h has it."""
+    """Greets as rendezvous/trust/token_greeting.h describes."""
     hello = b"hlaunch\x01" + name.encode() + os.urandom(16) + b"\0\0"
     connection.sendall(hello)
     answer = connection.recv(8 + 16 + 32, socket.MSG_WAITALL)
@@ -88,7 +88,7 @@ def greet(connection, name, key):
 
 
 def secured_by(name):
-    """What makes a connection one that is let in, or is to look so."""
+    """A function that secures a connection in the way of `name`."""
     if name == "clear":
         return lambda connection: connection
     if not name.startswith("greets"):
@@ -106,7 +106,7 @@ def secured_by(name):
 
 
 def tls(name):
-    """What to ask for, and with what."""
+    """The server name to ask for, and the TLS context."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_alpn_protocols(["h2"])

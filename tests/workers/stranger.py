@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A stranger who harms a port of a job as best he can, without its token: stranger.py HOST PORT KIND
+"""A stranger who attacks a port of a job without its token: stranger.py HOST PORT KIND
 
     garbage      random bytes, connection after connection
     half-tls     a ClientHello that stops half way, on many connections
-    slow-http    half a request of HTTP, on many connections, and goes on with it
+    slow-http    half an HTTP request, on many connections, then a bit more
     half-value   half of a large value for the store, on many connections
     rank         "I am rank 1", to a rank of hlaunch's collectives
 
-Goes on until it is ended; says "begun" once it has done so for the first time.
+Goes on until it is ended; prints "begun" after the first attack.
 """
 
 import contextlib
@@ -21,15 +21,16 @@ import sys
 import time
 
 MANY = 64
-# What torch 2.2's client says first: VALIDATE and its number; then SET, key, length of the value.
+# The first bytes of torch 2.2's client: VALIDATE and its number; then SET, key, length of the
+# value.
 STORE = (b"\0" + struct.pack("<I", 0x3C85F7CE) + b"\1" + struct.pack("<Q", 8) + b"stranger"
          + struct.pack("<Q", 8 << 20))
-# A TLS record of a handshake that announces 512 bytes.
+# The TLS record of a handshake that announces 512 bytes.
 TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32)
 
 
 def hello(sender, to, world):
-    """As comm/connection/greeting.h has it, of a rank that holds no secret."""
+    """A greeting of comm/connection/greeting.h from a rank without the secret."""
     return (b"hlc2" + struct.pack("<iiiqiI", sender, to, world, 1, 0, 1) + os.urandom(16)
             + bytes(16) + b"stranger".ljust(64, b"\0"))
 
@@ -42,8 +43,8 @@ class Stranger:
         return socket.create_connection(self.address, timeout=1)
 
     def hold(self, first, more):
-        """One more connection with the bytes `first`; the oldest of many goes on with `more`, and
-        then goes away."""
+        """Opens one more connection and sends `first`. If there are many, the oldest sends `more`
+        and closes."""
         with contextlib.suppress(OSError):
             one = self.connect()
             one.sendall(first)
@@ -81,7 +82,7 @@ def main():
     harm = getattr(Stranger(host, port), kind.replace("-", "_"))
     said = False
     while True:
-        with contextlib.suppress(OSError):  # He is refused, and tries again.
+        with contextlib.suppress(OSError):  # The job refuses it; it tries again.
             harm()
         if not said:
             print("begun", flush=True)

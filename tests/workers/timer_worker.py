@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Arms torch's timers. Rank 1 comes back from its last one too late, unless the restart count is 1;
-the others wait for it, up to ten minutes. Argument: the signal to be ended with."""
+"""Sets torch's timers. Rank 1 exceeds its last one, unless the restart count is 1; the others wait
+for it, up to ten minutes. Argument: the signal that ends it."""
 
 import os
 import signal

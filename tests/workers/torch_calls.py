@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A worker that calls what torch.distributed offers and checks every result: the store from all
-ranks at once, then groups, DDP, meshes and shards. For four ranks or more, an even number, on
-CPUs: split_group is not here, since it wants a process group that is bound to a device.
+"""A worker that calls the functions of torch.distributed and checks every result: the store from
+all ranks at once, then groups, DDP, meshes and shards. It needs an even number of four ranks or
+more, on CPUs. split_group is left out, since it needs a process group that is bound to a device.
 
-Says "OK <section>" for each section on rank 0, and "no <section>: …" where this torch lacks it.
+Prints "OK <section>" for each section on rank 0, and "no <section>: …" if this torch lacks it.
 """
 
 import datetime
@@ -26,7 +26,7 @@ def say(line):
 
 
 def raised(call, *arguments):
-    """The exception that `call` must raise."""
+    """Returns the exception that `call` must raise."""
     try:
         call(*arguments)
     except (RuntimeError, ValueError) as error:
@@ -35,14 +35,14 @@ def raised(call, *arguments):
 
 
 def meet(store, name):
-    """A barrier of the store alone, as torch's own store-based one."""
+    """A barrier that uses only the store, like torch's own store-based one."""
     if store.add(f"meet/{name}", 1) == WORLD:
         store.set(f"met/{name}", "yes")
     store.wait([f"met/{name}"], LONG)
 
 
 def store_calls(store):
-    """What a store of every torch can do, by all ranks at the same time."""
+    """Tests what a store of every torch can do, from all ranks at the same time."""
     for _ in range(200):
         store.add("sum", RANK + 1)
     leader = store.compare_set("leader", "", str(RANK))  # Exactly one can be first.
@@ -75,13 +75,13 @@ def store_calls(store):
     store.set_timeout(SHORT)
     raised(store.get, "never")
     store.set_timeout(LONG)
-    assert store.get("leader") == leader  # The client is as good as before.
+    assert store.get("leader") == leader  # The client is still usable.
     if hasattr(dist, "DistStoreError"):
         assert isinstance(late, dist.DistStoreError), type(late)
 
 
 def extended_store_calls(store):
-    """What torch 2 added."""
+    """Tests what torch 2 added."""
     assert store.check(["leader", "sum"]) and not store.check(["leader", "never"])
     for i in range(100):
         store.append("log", f"{RANK}:{i:02};")
@@ -90,7 +90,7 @@ def extended_store_calls(store):
     meet(store, "appended")
     log = store.get("log").decode().split(";")[:-1]
     assert len(log) == 100 * WORLD
-    for rank in range(WORLD):  # Each rank's own are in order and whole.
+    for rank in range(WORLD):  # Each rank's own entries are in order and complete.
         own = [entry for entry in log if entry.startswith(f"{rank}:")]
         assert own == [f"{rank}:{i:02}" for i in range(100)], own
     everything = store.multi_get([f"multi/{rank}/{i}" for rank in range(WORLD) for i in range(10)])
@@ -101,12 +101,12 @@ def queues(store):
     for i in range(50):
         store.queue_push("jobs", str(RANK * 50 + i))
     taken = 0
-    while store.add("turn", 1) <= 50 * WORLD:  # As many pops as pushes, whoever makes them.
+    while store.add("turn", 1) <= 50 * WORLD:  # As many pops as pushes, by any ranks.
         while True:
             try:
                 taken += int(store.queue_pop("jobs"))
                 break
-            except dist.QueueEmptyError:  # Another was faster after the same wake-up.
+            except dist.QueueEmptyError:  # Another rank was faster after the same wake-up.
                 continue
     store.add("taken", taken)
     meet(store, "popped")
@@ -126,7 +126,7 @@ def store_barrier(store):
 
 
 def groups():
-    """Many subgroups, and a barrier that names who is missing."""
+    """Tests many subgroups, and a barrier that names the missing rank."""
     for i in range(12):
         ranks = sorted({i % WORLD, (i + 1 + i // WORLD) % WORLD})
         group = dist.new_group(ranks)
@@ -138,7 +138,7 @@ def groups():
 
 
 def missing_rank():
-    """The last of all: what it leaves behind is broken by design."""
+    """Runs last, since it leaves a broken group by design."""
     group = dist.new_group(timeout=LONG)
     absent = WORLD - 1
     if RANK == 0:
@@ -204,7 +204,7 @@ def fully_shard():
     train(model)
 
 
-# Section, whether torch before 2 has it.
+# The section, and whether torch before 2 has it.
 SECTIONS = [(groups, True), (ddp, True), (device_mesh, False), (fsdp, False), (fully_shard, False),
             (missing_rank, True)]
 
@@ -230,7 +230,7 @@ def main():
             continue
         section()
         say(f"OK {section.__name__}")
-    # It is calls that are tested: gloo's threads may abort an interpreter that ends beside them.
+    # Only the calls are tested: gloo's threads may abort an interpreter that ends at the same time.
     sys.stdout.flush()
     os._exit(0)
 

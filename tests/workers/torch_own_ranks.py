@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A program that starts its ranks itself, two on each node, with torch.multiprocessing. Where the
-ranks meet:
+"""A program that starts its ranks itself, two on each node, with torch.multiprocessing. The ranks
+meet:
 
     tutorial   at tcp://127.0.0.1:29500, as in the tutorial of torch.distributed
     chosen     at an address and a port that the program writes into the environment
-    given      at the MASTER_ADDR and MASTER_PORT that it was given
-    none       it starts none, and is the rank that it was given
+    given      at the MASTER_ADDR and MASTER_PORT that it got
+    none       it starts none, and is itself the rank that its environment names
 """
 
 import datetime

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What happens when a program serves a store of its own at MASTER_PORT, for the table in
-launcher/manual/environment.md. One line "FORM | as set, or unset | outcome" for each form of it:
+"""Tests what happens when a program serves its own store at MASTER_PORT, for the table in
+launcher/manual/environment.md. Prints a line "FORM | as set, or unset | outcome" for each form:
 
     serves   rank 0 had the port and served there
     joins    torch became a client of the store that was there
     ERROR    the name of the exception
 
-With --uncaught, ends with the exception of the form that fails with every torch. With several
-ranks, which cannot take turns at one port, only env:// as set.
+With --uncaught, it ends with the exception of the form that fails with every torch. Several ranks
+cannot take turns at one port, so with them it only tries env:// as set.
 """
 
 import datetime
@@ -48,7 +48,7 @@ def served():
 
 
 def outcome(form):
-    """Of a form, in a process that has tried no other."""
+    """The outcome of a form, in a process that has tried no other one."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
@@ -57,7 +57,7 @@ def outcome(form):
             kept = form()
             said = "joins" if before else "serves" if served() else "nothing"
             del kept
-        except Exception as error:  # What it raises is the answer.
+        except Exception as error:  # Its exception is the outcome.
             said = type(error).__name__
         os.write(theirs, said.encode())
         os._exit(0)
@@ -77,7 +77,7 @@ def main():
         return
     value = os.environ[AGENT_STORE]
     for attempt, (name, form) in enumerate(FORMS.items()):
-        # Torch before 2.5 tells by it the keys of two process groups in one store apart.
+        # Torch before 2.5 uses this to tell apart the keys of two process groups in one store.
         os.environ["TORCHELASTIC_RESTART_COUNT"] = str(attempt)
         for setting in ("as set", "unset"):
             os.environ[AGENT_STORE] = value

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Runs torchrun for many command lines at once, each in a process forked after torch was imported,
-which takes seconds. Argument: a JSON file, a list of {"module", "words", "env", "log"}; `env` is
-added to the environment. Exits with 1 and says which, if any of them fails."""
+"""Runs torchrun for many command lines at once, each in a process forked after the import of torch,
+which takes seconds. Argument: a JSON file with a list of {"module", "words", "env", "log"}; `env`
+is added to the environment. If any of them fails, exits with 1 and prints which."""
 
 import importlib
 import json

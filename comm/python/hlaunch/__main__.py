@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`python -m hlaunch`: becomes the program that was installed with this package."""
+"""`python -m hlaunch`: replaces itself by the program that was installed with this package."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ import sysconfig
 
 
 def candidates(name):
-    """Where the program may be, in the order in which to look."""
+    """Yields the paths where the program may be, in the order in which to look."""
     packages = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     for up in ("", "..", os.path.join("..", "..", "..")):  # pip --target; a build; a prefix.
         yield os.path.join(packages, up, "bin", name)
@@ -29,7 +29,7 @@ def become(name, as_name):
 
 
 def rendezvous():
-    """hlaunch-rendezvous of a wheel, which can hold no links: the agent's program by this name."""
+    """hlaunch-rendezvous of a wheel, which has no links: runs the agent's program by that name."""
     become("hlaunch-agent", "hlaunch-rendezvous")
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Tells of the end of each call when it ends, on threads of which none waits for what is told.
+"""Reports the end of each call as soon as it ends, on threads that do not wait for the reports.
 
-Needs nothing of torch's: a call is any object with the methods that Completions names.
+Needs nothing of torch: a call is any object with the methods that Completions names.
 """
 
 import atexit
@@ -12,15 +12,15 @@ import threading
 
 # How long a thread stays without work.
 IDLE_SECONDS = 30
-# How long a thread waits for a message before it looks whether the group is being left.
+# How long a thread waits for a message before it checks whether the group is being left.
 MESSAGE_SECONDS = 0.5
-# How long the end of the program waits for those who tell: a callback may wait for other ranks.
+# How long the program's end waits for threads that report: a callback may wait for other ranks.
 END_SECONDS = 2
 
 
 class Telling:
-    """Counts the threads that tell. What they call may be C++, and one that is in there when the
-    interpreter ends would abort the process, so its end waits for them. Thread-safe."""
+    """Counts the threads that report. A report may call C++, and a thread that is in C++ when the
+    interpreter ends would abort the process, so the program's end waits for them. Thread-safe."""
 
     def __init__(self):
         self._changed = threading.Condition()
@@ -46,17 +46,17 @@ _telling = Telling()
 
 class Pool:
     """Runs functions on threads: on an idle one, else on a new one, so that none waits for another.
-    Each waits for something, and returns the function that tells of it. Thread-safe."""
+    Each function waits for something, and returns the function that reports it. Thread-safe."""
 
     def __init__(self, name):
         self._name = name
         self._lock = threading.Lock()
         self._jobs = queue.SimpleQueue()
         self._threads = 0
-        self._free = 0  # Threads for which no job is in the queue.
+        self._free = 0  # Threads for which the queue has no job.
 
     def run(self, job):
-        """Returns at once. A system that gives no more threads lets the job wait for one of ours;
+        """Returns at once. If the system gives no more threads, the job waits for one of ours;
         raises RuntimeError if there is none."""
         with self._lock:
             self._jobs.put(job)
@@ -69,7 +69,7 @@ class Pool:
             except RuntimeError:
                 if self._threads == 0:
                     raise
-                self._free -= 1  # The next one that is done takes it.
+                self._free -= 1  # The next thread that is done takes the job.
 
     def _serve(self):
         while True:
@@ -91,21 +91,21 @@ class Pool:
 
 
 class Completions:
-    """The calls of a group whose ends are to be told. Thread-safe.
+    """The calls of a group whose ends are to be reported. Thread-safe.
 
-    A call has await_end(seconds), which returns whether it is over, after that time at the latest
-    (None: when it is over), and then needs its group no more; tell(), which may take as long as it
-    likes; and give_up(), instead of tell(), where the group is left first. Collectives end in the order of their numbers, so one
-    thread at a time waits for the next of them and hands over before it tells. Each message has a
-    thread of its own.
+    A call has three methods. await_end(seconds) returns whether the call is over, after that time
+    at the latest (None: when it is over); afterwards the call needs its group no more. tell() may
+    take any time. give_up() replaces tell() if the group is left first. Collectives end in the
+    order of their numbers, so only one thread at a time waits for the next one, and it hands over
+    before it calls tell(). Each message has its own thread.
     """
 
     def __init__(self):
         self._pool = Pool("hlaunch-futures")
         self._changed = threading.Condition()
-        self._collectives = []  # A heap of (number, call), without the one that is waited for.
-        self._next = None  # The number of that one; None: no thread waits.
-        self._messages = 0  # Those that are waited for.
+        self._collectives = []  # A heap of (number, call), without the one that a thread waits for.
+        self._next = None  # The number of that one; None if no thread waits.
+        self._messages = 0  # The number of messages that threads wait for.
         self._left = False
 
     def add_collective(self, number, call):
@@ -116,7 +116,7 @@ class Completions:
             if self._next is None:
                 self._next = number
                 job = self._lead
-            else:  # Asked for late: those after it are waited for already.
+            else:  # Asked for late: a thread already waits for a later one.
                 job = self._await_one
         self._pool.run(lambda: job(call))
 
@@ -126,8 +126,7 @@ class Completions:
         self._pool.run(lambda: self._await_message(call))
 
     def leave(self):
-        """Gives up messages; when this returns no thread uses one any more. The library itself ends
-        collectives."""
+        """Gives up messages; afterwards no thread uses one. The library itself ends collectives."""
         with self._changed:
             self._left = True
             while self._messages > 0:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """torch.distributed's verbs with the same names and arguments, for all data that memory.py accepts.
-`src` and `dst` are ranks of the default group, also where a `group` is given; `group_src` and
+`src` and `dst` are ranks of the default group, even if a `group` is given; `group_src` and
 `group_dst` are ranks of the group."""
 
 from . import memory
@@ -87,7 +87,7 @@ def _elements(thing, splits, what):
 
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
-    """`device_ids` is for GPUs: a list is taken, as torch takes it, and changes nothing."""
+    """`device_ids` is for GPUs: a list is accepted, as in torch, and has no effect."""
     if device_ids is not None and not isinstance(device_ids, list):
         raise TypeError(f"device_ids is a {type(device_ids).__name__}, not a list")
     if group is not NON_GROUP_MEMBER:
@@ -95,7 +95,7 @@ def barrier(group=None, async_op=False, device_ids=None, timeout=None):
 
 
 def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
-    """A barrier that names the ranks that did not come: all of them in any case."""
+    """A barrier that names all ranks that did not come, even without `wait_all_ranks`."""
     if group is not NON_GROUP_MEMBER:
         of(group).monitored_barrier(timeout)
 
@@ -119,7 +119,7 @@ def _all_of(works, async_op):
 
 
 class Works:
-    """Several calls as one."""
+    """Several calls as one Work."""
 
     def __init__(self, works):
         self._works = works
@@ -138,7 +138,7 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
 
 
 def irecv(tensor, src=None, group=None, tag=0, group_src=None):
-    """`src` None: receives from the first other rank that sends; Work.source_rank() returns it."""
+    """`src` None means the first other rank that sends; Work.source_rank() returns it."""
     if group is not NON_GROUP_MEMBER:
         group = of(group)
         source = (ANY_RANK if src is None and group_src is None
@@ -170,7 +170,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list):
-    """Begins all of them, in any order of sends and receives; returns their Works."""
+    """Starts all of them, whatever the order of sends and receives; returns their Works."""
     if not p2p_op_list or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("p2p_op_list must be a list of P2POp that is not empty")
     if len({id(each.group) for each in p2p_op_list}) > 1:
@@ -182,10 +182,10 @@ def batch_isend_irecv(p2p_op_list):
 
 
 def supports_complex(reduce_op):
-    """Whether complex numbers can be reduced so."""
+    """Whether complex numbers can be reduced with this operation."""
     return reduce_op in FOR_COMPLEX or isinstance(reduce_op, PremulSum)
 
 
-# What torch calls them since 2.13.
+# torch's names since 2.13.
 all_gather_single = all_gather_into_tensor
 reduce_scatter_single = reduce_scatter_tensor

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The default group and those made of it, with torch.distributed's names and rules."""
+"""The default group and groups made from it, with torch.distributed's names and rules."""
 
 import atexit
 import collections
@@ -11,7 +11,7 @@ from .process_group import ProcessGroup
 
 default_pg_timeout = datetime.timedelta(minutes=30)
 _names = collections.Counter()
-# new_group returns it at a rank that is not in the group; every verb does nothing with it.
+# new_group returns this at a rank that is not in the group; every verb does nothing with it.
 NON_GROUP_MEMBER = object()
 
 
@@ -28,8 +28,9 @@ _groups = []  # Made by new_group.
 
 def init_process_group(backend=None, init_method=None, timeout=None, world_size=-1, rank=-1,
                        store=None, group_name="", pg_options=None, device_id=None):
-    """Makes the default group: from the environment that hlaunch or torchrun sets, from
-    `init_method`: tcp://HOST:PORT, file:///PATH or pmi://, or over a `store` of torch's, a TCPStore."""
+    """Makes the default group: from the environment that hlaunch or torchrun sets; from
+    `init_method`: tcp://HOST:PORT, file:///PATH or pmi://; or over a `store` of torch, a
+    TCPStore."""
     check_backend(backend, pg_options, device_id)
     if GroupMember.WORLD is not None:
         raise RuntimeError("the default group exists already; call destroy_process_group() first")
@@ -57,7 +58,7 @@ def check_backend(backend, pg_options, device_id):
 
 
 def url_of(store):
-    """Returns the url of a store of torch's, below the prefixes that were put before it."""
+    """Returns the URL of a store of torch, below any prefix stores."""
     below = store
     while hasattr(below, "underlying_store"):
         below = below.underlying_store
@@ -103,8 +104,8 @@ def of(group):
 def new_group(ranks=None, timeout=None, backend=None, pg_options=None,
               use_local_synchronization=False, group_desc=None, device_id=None, sort_ranks=True):
     """Makes a group of some ranks, or of all; every rank of the default group must call it. As in
-    torch its ranks are numbered in the order of their numbers in the default group, unless
-    `sort_ranks` is false: then in the order of the list."""
+    torch, ranks are numbered in the order of their numbers in the default group, or in the order of
+    the list if `sort_ranks` is false."""
     check_backend(backend, pg_options, device_id)
     if use_local_synchronization:
         raise ValueError("use_local_synchronization: every rank must call new_group here, as the "
@@ -186,7 +187,7 @@ def within(group, rank, what):
 
 
 def root_of(group, rank, group_rank, what, default=0):
-    """Returns the rank in `group` that `rank`, of the default group, or `group_rank` says."""
+    """Returns the rank in `group` that `rank`, of the default group, or `group_rank` names."""
     if group_rank is None:
         return within(group, default if rank is None else rank, what)
     if rank is not None:
@@ -197,7 +198,7 @@ def root_of(group, rank, group_rank, what, default=0):
 
 
 def get_node_local_rank(fallback_rank=None):
-    """Returns LOCAL_RANK of the environment."""
+    """Returns LOCAL_RANK from the environment."""
     local = os.environ.get("LOCAL_RANK")
     if local is not None:
         return int(local)
@@ -208,7 +209,7 @@ def get_node_local_rank(fallback_rank=None):
 
 
 def get_pg_count():
-    """Returns how many groups this rank is in."""
+    """Returns the number of groups that this rank is in."""
     return len(_groups) + is_initialized()
 
 

@@ -78,15 +78,16 @@ def candidates():
     if named:
         return [named]
     here = os.path.dirname(os.path.abspath(__file__))
-    # A wheel has it beside this file. From PREFIX/lib/python3/dist-packages/hlaunch, PREFIX/lib.
+    # In a wheel it is beside this file; for PREFIX/lib/python3/dist-packages/hlaunch it is in
+    # PREFIX/lib.
     paths = [os.path.join(here, FILE), os.path.join(here, "..", "..", "..", FILE)]
     return [path for path in paths if os.path.exists(path)] + [FILE]
 
 
 def load():
-    """Returns the library, which is loaded once.
+    """Returns the library; loads it only once.
 
-    Raises ImportError with the paths that were tried if it cannot be loaded.
+    Raises ImportError with the paths that were tried if none can be loaded.
     """
     global _loaded
     if _loaded is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A training loop tells the hlaunch that started it that it makes progress, and when it may end."""
+"""Lets a training loop tell its hlaunch that it makes progress, and when it may be stopped."""
 
 import errno
 import faulthandler
@@ -9,7 +9,7 @@ import signal
 import socket
 
 VARIABLE = "HLAUNCH_HEARTBEAT"
-BOUNDARY_VARIABLE = "HLAUNCH_BOUNDARY"  # Rank 0 alone has it.
+BOUNDARY_VARIABLE = "HLAUNCH_BOUNDARY"  # Only rank 0 has it.
 SEND_TIMEOUT_S = 1  # For a message with a timeout, which the next message may not repeat.
 STACKS_SIGNAL = signal.SIGRTMAX - 7  # No common program uses it.
 
@@ -26,11 +26,11 @@ def heartbeat(step=None, timeout=None):
     same step does not keep a stalled worker alive. `timeout` replaces S until the next call, in
     seconds, for work that takes longer; float("inf") means no limit.
 
-    The first call has Python's faulthandler write this process' stacks to a file in memory when
-    hlaunch sends it a signal for them (SIGRTMAX-7), unless that signal is in use.
+    The first call registers Python's faulthandler: when hlaunch sends a signal (SIGRTMAX-7), it
+    writes this process' stacks to a file in memory. It does not do so if that signal is in use.
 
     A call is one system call. It may be made from any thread and after a fork. It waits, for a
-    second at most, only if a timeout is given and hlaunch has not read the messages before it. Where
+    second at most, only if a timeout is given and hlaunch has not read the earlier messages. If
     hlaunch does not listen, as under torchrun, it does nothing. Returns whether hlaunch was told.
     """
     if _socket is None and not _connect():
@@ -44,14 +44,14 @@ def heartbeat(step=None, timeout=None):
 
 
 def at_boundary():
-    """Tells hlaunch that this is a good moment to stop; call it right after a checkpoint was saved.
+    """Tells hlaunch that this is a good moment to stop; call it right after saving a checkpoint.
 
-    Where nodes wait to join the job, its workers are stopped now rather than between two
-    checkpoints, and start again with them from this one. Only what rank 0 says counts; the others
-    may call it too.
+    If nodes wait to join the job, hlaunch stops its workers now rather than between two
+    checkpoints, and they start again with the new nodes from this checkpoint. Only rank 0's calls
+    count; the others may call it too.
 
-    A call is one system call on rank 0, and none on the others. It does nothing where hlaunch does
-    not listen: under torchrun, alone, on one node. Returns whether hlaunch was told.
+    A call is one system call on rank 0, and none on the others. It does nothing if hlaunch does not
+    listen: under torchrun, alone, on one node. Returns whether hlaunch was told.
     """
     global _boundary_socket
     if _boundary_socket is None:
@@ -62,13 +62,13 @@ def at_boundary():
 
 
 def _milliseconds(timeout):
-    if not timeout > 0:  # Nor a NaN.
+    if not timeout > 0:  # This refuses NaN, too.
         raise ValueError(f"timeout={timeout}: expected seconds, or float('inf')")
     return 0 if timeout == float("inf") else max(1, int(timeout * 1000))
 
 
 def _show_stacks():
-    """Makes faulthandler answer a signal; it needs neither Python's lock nor the main thread."""
+    """Makes faulthandler answer a signal, which needs neither Python's lock nor the main thread."""
     try:
         if signal.getsignal(STACKS_SIGNAL) != signal.SIG_DFL:
             return ""
@@ -80,7 +80,7 @@ def _show_stacks():
 
 
 def _open(variable):
-    """A socket to the address that this variable names, or nothing."""
+    """A socket to the address that this variable names, or None."""
     address = os.environ.get(variable)
     if not address:
         return None

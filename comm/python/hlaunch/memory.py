@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Finds the memory of an object of the caller: anything with the buffer protocol, NumPy arrays, and
-torch tensors on the CPU. Neither NumPy nor torch is imported here."""
+"""Finds the memory of a caller's object: anything with the buffer protocol, NumPy arrays, and torch
+tensors on the CPU. This module imports neither NumPy nor torch."""
 
 import ctypes
 import sys
@@ -15,20 +15,20 @@ SIZES = [1, 2, 2, 4, 8, 1, 1, 4, 8, 1]
 FORMATS = {"e": "float16", "f": "float32", "d": "float64", "b": "int8", "B": "uint8",
            "i": "int32", "l": "int64", "q": "int64", "?": "bool", "c": "uint8"}
 
-# What has a meaning for pairs of numbers, as in torch.
+# The types that are reduced as pairs of numbers.
 COMPLEX = ("complex64", "complex128")
 
 TAKES = "a NumPy array, a CPU torch tensor or an object with the buffer protocol"
 
 
 class Memory:
-    """Elements one after another. `finish`, if it is not None, copies received data from here to the
+    """Contiguous elements. `finish`, if it is not None, copies received data from here to the
     caller's object."""
 
     __slots__ = ("address", "count", "type", "name", "owner", "finish")
 
     def __init__(self, address, size, name, owner, finish=None):
-        self.name = name  # Of the type.
+        self.name = name  # The type's name.
         self.type = TYPES.get(name, BYTE)
         # Types without arithmetic are moved as bytes.
         self.count = size // SIZES[self.type]
@@ -100,7 +100,7 @@ def of_buffer(thing, what, writable):
     if view.readonly:
         if writable:
             raise TypeError(f"{what} is read-only")
-        view = memoryview(bytearray(view.cast("B")))  # ctypes gives addresses of writable memory only.
+        view = memoryview(bytearray(view.cast("B")))  # ctypes only takes writable memory.
     raw = (ctypes.c_char * view.nbytes).from_buffer(view)
     return Memory(ctypes.addressof(raw), view.nbytes, name, raw)
 
@@ -125,8 +125,8 @@ def many(things, what, writable):
 
 
 def joined(memories, writable):
-    """Returns one memory for all, in order: the same memory if they lie one after another, else a
-    copy, whose `finish` distributes it again."""
+    """Returns one memory for all, in order: the same memory if they are contiguous, else a copy
+    whose `finish` distributes the data again."""
     size = sum(memory.size for memory in memories)
     name = memories[0].name if memories else "uint8"
     filled = [memory for memory in memories if memory.size]

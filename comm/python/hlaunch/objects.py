@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""torch.distributed's collectives of Python objects, which are pickled: use them among ranks that
-trust each other only. First the sizes are exchanged, then the bytes."""
+"""torch.distributed's collectives of Python objects. They are pickled, so use them only among ranks
+that trust each other. Ranks exchange the sizes first, then the bytes."""
 
 import array
 import pickle
@@ -9,7 +9,7 @@ import pickle
 from . import distributed
 from .groups import NON_GROUP_MEMBER, of, root_of
 
-TAG = (1 << 63) - 1  # Of messages that no user sends: torch's tags have 31 bits.
+TAG = (1 << 63) - 1  # A tag that no user can send with: torch's tags have 31 bits.
 
 
 def _pickled(objects):
@@ -29,7 +29,7 @@ def _unpickled(data):
 
 
 def all_gather_object(object_list, obj, group=None):
-    """Fills `object_list`, one for each rank of the group."""
+    """Fills `object_list` with one object for each rank of the group."""
     if group is NON_GROUP_MEMBER:
         return
     group = of(group)
@@ -63,7 +63,7 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
 
 
 def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
-    """Fills `object_list`, which is of the same length everywhere, with the objects of `src`."""
+    """Fills `object_list`, which has the same length on all ranks, with the objects of `src`."""
     if group is NON_GROUP_MEMBER:
         return
     group = of(group)
@@ -80,7 +80,7 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
 
 def scatter_object_list(scatter_object_output_list, scatter_object_input_list=None, src=None,
                         group=None, group_src=None):
-    """Puts this rank's object of `src`'s list at the front of the output list."""
+    """Puts the object that `src` has for this rank at the front of the output list."""
     if group is NON_GROUP_MEMBER:
         return
     group = of(group)

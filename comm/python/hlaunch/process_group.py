@@ -30,7 +30,7 @@ class ReduceOp(enum.IntEnum):
 
 
 class PremulSum:
-    """The sum of elements that were multiplied by `factor` first."""
+    """The sum of elements, each multiplied by `factor` first."""
 
     def __init__(self, factor):
         self.factor = float(factor)
@@ -67,8 +67,8 @@ def seconds(timeout):
 
 
 def what_ends_it():
-    """Returns the exception that is being handled, or that has ended the program, in a line; "" for
-    none, as far as this thread knows."""
+    """Returns the exception that is being handled, or that ends the program, as one line; "" if
+    there is none, as far as this thread knows."""
     error = sys.exc_info()[1]
     if error is None and not hasattr(sys, "ps1"):  # A prompt goes on after its last exception.
         error = getattr(sys, "last_value", None)
@@ -79,12 +79,12 @@ def what_ends_it():
 
 
 class Work:
-    """A call that is under way. The object may be dropped: the call goes on."""
+    """A call in progress. The object may be dropped; the call goes on."""
 
     def __init__(self, handle, memories):
         self._handle = handle
         self._lock = threading.Lock()
-        self._memories = memories  # The caller's, kept until the call is over.
+        self._memories = memories  # The caller's memory, kept until the call is over.
         self._error = None
         self._source = ANY_RANK
         self._over = False
@@ -100,7 +100,7 @@ class Work:
             if status != 0:
                 if not library.load().hlcomm_done(self._handle):
                     library.check(status)
-                # It may have ended since: the status is how.
+                # The call may have ended since; the status then tells how.
                 status = library.load().hlcomm_wait(self._handle, -1.0)
             self._settle(status)
         if self._error is not None:
@@ -128,7 +128,7 @@ class Work:
         return self._source
 
     def _settle(self, status):
-        # Another thread may do the same.
+        # Another thread may do the same at the same time.
         with self._lock:
             if self._over:
                 return
@@ -150,9 +150,9 @@ class Work:
 class ProcessGroup:
     """Ranks that communicate: all make the same calls in the same order.
 
-    The url is env://, tcp://HOST:PORT, file:///PATH or pmi://. Thread-safe. Inputs and outputs are any
-    objects that memory.py accepts; ranks are numbers in this group. Every verb returns None, or a
-    Work if async_op is true.
+    The URL is env://, tcp://HOST:PORT, file:///PATH or pmi://. Thread-safe. Inputs and outputs are
+    any objects that memory.py accepts; ranks are numbers in this group. Every verb returns None, or
+    a Work if async_op is true.
     """
 
     def __init__(self, url="env://", rank=-1, size=-1, name="default", timeout=None):
@@ -182,7 +182,7 @@ class ProcessGroup:
         return self._size
 
     def new_group(self, ranks, timeout=None):
-        """Makes a group of some of these ranks. All ranks call it; returns None at a rank not in it."""
+        """Makes a group of some of these ranks. All ranks call it; ranks outside it get None."""
         handle = c_void_p()
         numbers = (ctypes.c_int * len(ranks))(*ranks)
         library.check(library.load().hlcomm_new_group(self.handle, numbers, len(ranks),
@@ -194,15 +194,15 @@ class ProcessGroup:
         return group
 
     def destroy(self):
-        """Leaves the group. No call of it may be under way. Where an exception ends this rank, those
-        that still wait for it are told which."""
+        """Leaves the group. No call of it may be in progress. If an exception ends this rank, ranks
+        that still wait for it are told which exception."""
         handle, self._handle = self._handle, None
         if handle is not None:
             library.load().hlcomm_leave(handle, what_ends_it().encode("utf-8", "replace"))
             self._under_way.clear()
 
     def abort(self, why="aborted"):
-        """Makes all calls that wait fail with Cancelled, at every rank."""
+        """Makes all waiting calls fail with Cancelled, on every rank."""
         library.load().hlcomm_abort(self.handle, why.encode())
 
     # Every verb calls this.
@@ -235,7 +235,7 @@ class ProcessGroup:
         return self.under_way(Work(handle, (wanted, given)))
 
     def under_way(self, work):
-        """Keeps the memory of a call alive, though its Work is dropped."""
+        """Keeps the memory of a call alive even if its Work is dropped."""
         with self._lock:
             while self._under_way and self._under_way[0].is_completed():
                 self._under_way.popleft()
@@ -263,7 +263,7 @@ class ProcessGroup:
         return self.call(Verb.REDUCE, data, data if at_root else NOTHING, op=op, root=root, **how)
 
     def all_gather_into(self, output, given, get=None, **how):
-        """`output` gets all inputs in order; `get` has the elements of each, where they differ."""
+        """`output` gets all inputs in order; `get` has the elements of each if they differ."""
         return self.call(Verb.ALL_GATHER, memory.source(given), memory.target(output), get=get,
                          **how)
 
@@ -299,7 +299,7 @@ class ProcessGroup:
                          op=op, give=give, **how)
 
     def all_to_all_single(self, output, given, get=None, give=None, **how):
-        """`get` and `give` have the elements from and for each rank, where they differ."""
+        """`get` and `give` have the elements from and for each rank, if they differ."""
         given, wanted = memory.source(given), memory.target(output)
         if (get is None) != (give is None):  # The sizes of one side may be equal.
             get = get or [wanted.count // self._size] * self._size

@@ -5,7 +5,7 @@
     import hlaunch.torch
     torch.distributed.init_process_group("hlaunch")
 
-Where the package is installed with its metadata, torch 2.5 and later know the backend in hlaunch's
+If the package is installed with its metadata, torch 2.5 and later know the backend in hlaunch's
 workers without the import. Needs torch 2.2 or later.
 """
 
@@ -23,9 +23,9 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 2):
     raise ImportError(f"hlaunch.torch needs torch 2.2 or later, this is {torch.__version__}: its "
                       "store speaks an older protocol")
 
-from .torch_group import TorchBackend, TorchGroup, can_mix  # They need what that torch has.
+from .torch_group import TorchBackend, TorchGroup, can_mix  # These modules need torch 2.2.
 
-_names = collections.Counter()  # How often this process has made a group of a name at a store.
+_names = collections.Counter()  # By (url, name): how often this process has made such a group.
 
 
 def register():
@@ -48,8 +48,8 @@ def create(options, _=None):
 
 
 def beside(config):
-    """Returns the other backends of a group by device, or refuses them: what torch would drop without
-    a word, and what hlaunch cannot serve."""
+    """Returns the other backends of a group by device. Refuses backends that torch would drop
+    silently, and devices that hlaunch cannot serve."""
     devices = {} if config is None else config.get_device_backend_map()
     ours = [device for device, backend in devices.items() if str(backend) == "hlaunch"]
     others = {device: str(backend) for device, backend in devices.items() if device not in ours}
@@ -76,10 +76,10 @@ def beside(config):
 
 
 def store_url(store, rank, timeout):
-    """Returns the url of the store for hlaunch's ranks, and a store to keep alive, or None.
+    """Returns the URL of the store for hlaunch's ranks, and a store to keep alive, or None.
 
-    A TCPStore of torch is used as it is, over connections of hlaunch's own. For any other store
-    rank 0 opens a TCPStore and writes its address to torch's store.
+    hlaunch uses a TCPStore of torch as it is, over its own connections. For any other store, rank 0
+    opens a TCPStore and writes its address to torch's store.
     """
     tcp = store
     while isinstance(tcp, dist.PrefixStore):
@@ -97,7 +97,7 @@ def store_url(store, rank, timeout):
 
 
 def own_address():
-    """Returns the address by which this host reaches others; nothing is sent."""
+    """Returns the address from which this host reaches others; sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))

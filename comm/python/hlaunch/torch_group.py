@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""hlaunch's group as torch takes it: alone as a ProcessGroup, beside other backends as a Backend."""
+"""hlaunch's group in torch's form: alone as a ProcessGroup, beside other backends as a Backend."""
 
 import torch
 import torch.distributed as dist
 
 from .torch_verbs import Verbs
 
-# torch's class for the part of a group that serves one kind of device; main calls it BackendBase.
+# torch's class for the part of a group that serves one kind of device; torch's main branch calls it
+# BackendBase.
 BackendBase = getattr(dist, "BackendBase", torch._C._distributed_c10d.Backend)
 
 
 def can_mix():
-    """Whether this torch lets a Backend be written in Python, as 2.14 does."""
+    """Whether this torch supports a Backend written in Python, as 2.14 does."""
     try:
         BackendBase(0, 1)
     except TypeError:  # "No constructor defined!"
@@ -21,7 +22,7 @@ def can_mix():
 
 
 class TorchGroup(Verbs, dist.ProcessGroup):
-    """A process group for torch over one of hlaunch's, for all devices."""
+    """A torch process group on top of one of hlaunch's, for all devices."""
 
     def __init__(self, group, store, opened=None):
         super().__init__(group.rank(), group.size())
@@ -59,16 +60,16 @@ class TorchGroup(Verbs, dist.ProcessGroup):
 
 
 def no(what):
-    """A property that is false: torch looks for it with a call that never ends in a class that only
-    inherits it."""
+    """A property that is false. A class that only inherits the property would make torch's look-up
+    call itself without end."""
     return property(lambda self: False, doc=f"Whether it has {what}.")
 
 
 class TorchBackend(Verbs, BackendBase):
-    """The part of a torch group that serves tensors on the CPU, where can_mix().
+    """The part of a torch group that serves tensors on the CPU, if can_mix().
 
-    torch hands a Work of it on without its state: of those that it returns, is_completed(),
-    is_success() and source_rank() know nothing; wait() and get_future() do.
+    torch passes its Works on without their state: is_completed(), is_success() and source_rank() of
+    the Works that torch returns know nothing; wait() and get_future() work.
     """
 
     def __init__(self, group, store, opened=None):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What torch calls of a group, for both kinds of group in torch_group.py."""
+"""The methods that torch calls on a group, for both kinds of group in torch_group.py."""
 
 import datetime
 
@@ -17,19 +17,20 @@ LEAVE_TIMEOUT = datetime.timedelta(seconds=5)
 
 
 class Verbs:
-    """The verbs by the names by which torch, in Python and in C++, calls them. A class that has them
-    calls set_up."""
+    """The verbs under the names by which torch calls them from Python and C++. A class with them
+    must call set_up."""
 
     bare = False  # See TorchWork.
 
     def set_up(self, group, store, opened):
-        """`group` is a ProcessGroup of hlaunch's; `store` is torch's, and `opened` one to keep."""
+        """`group` is hlaunch's ProcessGroup; `store` is torch's; `opened` is a store to keep
+        alive."""
         self._group, self._store, self._opened = group, store, opened
         self._completions = Completions()
         self._begun = 0
 
     def calls_begun(self):
-        """How many collectives have begun."""
+        """The number of collectives that have begun."""
         return self._begun
 
     def getBackendName(self):
@@ -38,7 +39,7 @@ class Verbs:
     def shutdown(self):
         self._completions.leave()
         self._group.destroy()
-        if self._store is not None and not what_ends_it():  # Who fails is in a hurry to say so.
+        if self._store is not None and not what_ends_it():  # A failing rank does not wait.
             leave(self._store, self.rank(), self.size())
         self._store = self._opened = None
 
@@ -46,13 +47,13 @@ class Verbs:
         self._group.abort("abort() was called")
 
     def _run(self, opts, calls, result, told=None):
-        """`calls` are functions that take async_op and timeout."""
+        """Runs `calls`, which are functions that take async_op and timeout."""
         how = {"async_op": len(calls) > 1 or getattr(opts, "asyncOp", True)}
         timeout = getattr(opts, "timeout", None)
         if timeout is not None and timeout > datetime.timedelta(0):
             how["timeout"] = timeout
         works = [work for work in [call(**how) for call in calls] if work is not None]
-        self._begun += 1  # Two threads may get one number: their calls have no order either.
+        self._begun += 1  # Two threads may get the same number: their calls have no order either.
         return TorchWork(self._completions, works, result, self._begun, told, self.bare)
 
     def broadcast(self, tensors, opts=c10d.BroadcastOptions()):
@@ -73,8 +74,8 @@ class Verbs:
                                 for t in tensors], tensors)
 
     def allgather(self, outputs, inputs, opts=None):
-        """`outputs` has a list for each input. The future's value has a tensor in its place with a row
-        for each rank, as NCCL's: torch's quantizing hooks read it so."""
+        """`outputs` has a list for each input. The future's value has in its place a tensor with a
+        row for each rank, as with NCCL, since torch's quantizing hooks read it that way."""
         return self._run(opts, [lambda o=o, i=i, **how: self._group.all_gather(o, i, **how)
                                 for o, i in zip(outputs, inputs)], outputs,
                          lambda: [stacked(each) for each in outputs])
@@ -127,8 +128,8 @@ class Verbs:
         return self._run(opts, [self._group.barrier], [])
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
-        """`timeout` may be torch's BarrierOptions: torch 2.14 gives them to a Backend. All ranks that
-        are missing are named in any case."""
+        """`timeout` may be torch's BarrierOptions, which torch 2.14 passes to a Backend. The error
+        names all missing ranks in any case."""
         self._group.monitored_barrier(getattr(timeout, "timeout", timeout))
 
     def send(self, tensors, to, tag=0):
@@ -151,7 +152,7 @@ class Verbs:
 
 
 def leave(store, rank, size):
-    """Rank 0 waits for the others: the store may be in its process, and they may still need it."""
+    """Makes rank 0 wait for the others, since they may still need a store in its process."""
     try:
         if store.add("hlaunch/left", 1) == size:
             store.set("hlaunch/left/all", "")
@@ -184,5 +185,5 @@ def in_elements(tensor, splits):
     if sum(splits) != tensor.size(0):
         raise ValueError(f"split sizes {list(splits)} do not add up to the {tensor.size(0)} "
                          "rows")
-    row = memory.source(tensor).count // max(tensor.size(0), 1)  # Bytes, where there is no arithmetic.
+    row = memory.source(tensor).count // max(tensor.size(0), 1)  # Bytes if there is no arithmetic.
     return [split * row for split in splits]

@@ -12,11 +12,11 @@ from . import library
 
 
 class TorchWork(dist.Work):
-    """One or several calls that are under way; `result` is the value that torch gets. Thread-safe.
+    """One or several calls in progress; `result` is the value that torch gets. Thread-safe.
 
-    A Completions sets its future, once it was asked for, to what `told` returns, or to the result;
-    `number` is a collective's, None a message's. `bare`: torch hands on of the future what C++ knows
-    of it, so its error must be one of C++.
+    Once its future was asked for, a Completions sets the future to the return value of `told`, or
+    to the result. `number` is a collective's number, or None for a message. `bare`: torch passes on
+    only what C++ knows of the future, so its error must be a C++ error.
     """
 
     def __init__(self, completions, works, result, number=None, told=None, bare=False):
@@ -66,24 +66,24 @@ class TorchWork(dist.Work):
             self._completions.add_collective(self._number, self)
         return self._future
 
-    # ---- What Completions calls, on threads of its own.
+    # ---- Called by Completions, on its threads.
 
     def await_end(self, seconds):
-        """Returns whether all calls are over, at the latest after `seconds` for each. Of those that
-        are, nothing is asked any more that needs their group, which may be left then."""
+        """Waits at most `seconds` for each call; returns whether all calls are over. Nothing that
+        needs the group is asked of a finished call afterwards, so the group may then be left."""
         for work in self._works:
             try:
                 work.wait(seconds)
             except library.TimedOut:
                 if not work.is_completed():
                     return False
-                work.exception()  # It has ended since, and has to find out how.
+                work.exception()  # It has ended since; this fetches its outcome.
             except library.CommError:
-                pass  # tell() says so.
+                pass  # tell() reports it.
         return True
 
     def tell(self):
-        """Sets the future of a call that is over; its callbacks run here."""
+        """Sets the future of a finished call; its callbacks run here."""
         try:
             self.wait()
             value = self._told() if self._told else self._result

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 
-"""hlaunch's collectives beside Open MPI, MPICH (C against C++) and Gloo (through torch).
+"""Compares hlaunch's collectives with Open MPI, MPICH (C against C++) and Gloo (through torch).
 
-All take turns within every round, on the same machine, the same verbs, sizes and numbers of ranks;
-what is printed is the median over rounds. A ratio of 2.00x means: takes twice as long as hlaunch.
+All take turns within every round, on the same machine, with the same verbs, sizes and numbers of
+ranks. It prints medians over rounds. A ratio of 2.00x means twice the time of hlaunch.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def free_port():
 
 
 def times_of(name, size, ranks):
-    """Calls at a time: enough for some tens of milliseconds, fewer where one takes so much longer."""
+    """Calls per measurement: enough for tens of milliseconds, fewer where one takes much longer."""
     times = (64 << 20) // max(size, 8 << 10) // 4
     crowded = ranks > (os.cpu_count() or 1)
     slowness = (4 if crowded else 1) * (20 if name == "Gloo" or (name == "MPICH" and crowded) else 1)
@@ -64,12 +64,12 @@ class Hosts:
             subprocess.run(["ip", "netns", "del", name], check=False)
 
     def inside(self, rank):
-        """What precedes a command on the rank's host. MPI knows hosts by their names."""
+        """The prefix of a command on the rank's host. MPI tells hosts apart by their names."""
         return ["ip", "netns", "exec", self.names[rank % 2], "unshare", "--uts", "sh", "-c",
                 f'hostname host{rank % 2}; exec "$0" "$@"']
 
     def remote_shell(self, work):
-        """A script that mpirun takes for ssh: it enters the host with that address."""
+        """A script that mpirun uses like ssh: it enters the host with that address."""
         script = work / "enter"
         lines = ["#!/bin/sh", '[ "$1" = -x ] && shift', "host=$1; shift", "case $host in"]
         lines += [f"{address}) exec {shlex.join(self.inside(i))} sh -c \"$*\";;"
@@ -80,8 +80,8 @@ class Hosts:
 
 
 def by_environment(command, ranks, hosts, master="127.0.0.1"):
-    """Runs one process for each rank as a launcher does; the lines of rank 0, and why if there are
-    none."""
+    """Runs one process for each rank as a launcher does; returns the lines of rank 0, and the
+    reason if there are none."""
     port = free_port()
     processes = []
     for rank in range(ranks):
@@ -131,7 +131,7 @@ def mpich(work, ranks, hosts):
 
 def by_mpirun(command, program, hosts):
     environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
-    if hosts is not None:  # MPICH finds out that namespaces share memory, unless it must not.
+    if hosts is not None:  # MPICH detects that namespaces share memory, unless told not to.
         environment.update(UCX_NET_DEVICES="c0", UCX_TLS="tcp,self", MPIR_CVAR_NOLOCAL="1")
     try:
         result = subprocess.run(command + program, env=environment, text=True,
@@ -145,7 +145,7 @@ def by_mpirun(command, program, hosts):
 
 
 def contenders(build, beside, work, only, torch):
-    """Name → how to run (verb, bytes, times, ranks, hosts)."""
+    """By name: a function that runs (words, ranks, hosts)."""
     found = {}
     load = str(build / "tests/bench/comm/comm_load")
     found["hlaunch"] = lambda words, ranks, hosts: by_environment([load] + words, ranks, hosts)

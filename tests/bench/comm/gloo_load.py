@@ -54,7 +54,7 @@ while words:
     verb, size_text, times_text, *words = words
     try:
         line = measure(verb, int(size_text) // 4, int(times_text))
-    except RuntimeError as error:  # Some verbs are not Gloo's.
+    except RuntimeError as error:  # Gloo lacks some verbs.
         line = f"- {str(error).splitlines()[0]}"
     if rank == 0:
         print(line, flush=True)

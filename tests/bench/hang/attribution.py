@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What is said of planted hangs, and whether anything is said of programs that are well.
+"""Measures what hlaunch reports about planted hangs, and whether it suspects healthy programs.
 
     tests/bench/hang/attribution.py [-j 8] [--kind hangs|healthy] [--only PATTERN] [--json FILE]
 
-Torch 2.13 with gloo, in ranks that know nothing of hlaunch, on hosts made of namespaces: root is
-needed. A hang is told right if the ranks that hold up the others are named, all of them and no
-other, on their hosts, with the collective and with the user's own function. Hangs have
---hang-timeout 4, programs that are well have the default unless a row says otherwise. Checks
-nothing: a figure is not a test.
+Torch 2.13 with gloo, in ranks that do not know hlaunch, on hosts made of namespaces, which takes
+root. A report of a hang is right if it names exactly the ranks that hold up the others, with their
+hosts, the collective and the user's own function. Hangs have --hang-timeout 4; healthy programs
+have the default unless a row says otherwise. This bench asserts nothing.
 """
 
 import argparse
@@ -30,23 +29,23 @@ import lab  # noqa: E402
 import torch_test  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-LIMIT = 120  # Seconds within which a hang is planted, and a program that is well has ended.
-PATIENCE = 40  # Seconds within which a hang is told.
+LIMIT = 120  # Seconds within which a hang is planted, and within which a healthy program ends.
+PATIENCE = 40  # Seconds within which a hang is reported.
 TOLD = re.compile(r"no rank has gone on for \d+ s.*(?:\n  .*)*")
 NAMED = re.compile(r"^  rank (\d+) \((?:(\S+), )?local rank \d+, pid \d+\) (.*)", re.MULTILINE)
 
 
 @dataclasses.dataclass
 class Plant:
-    """A hang, and what should be said of it; patterns."""
+    """A hang, and patterns that its report should match."""
 
     mode: str
     hosts: int = 1
     nproc: int = 4
-    culprits: tuple = (2,)  # Empty: nobody's fault.
+    culprits: tuple = (2,)  # Empty if no rank is at fault.
     says: str = r"3 of 4 ranks are in all_reduce number 4 of default_pg"
     does: str = "stands"
-    place: str = ""  # Empty: the function has the mode's name.
+    place: str = ""  # Empty if the function has the mode's name.
     options: tuple = ()
 
     @property
@@ -61,7 +60,7 @@ def is_in(collective, number, of="default_pg", count="3 of 4"):
 THREE = {"hosts": 3, "nproc": 1, "says": is_in("all_reduce", 4, count="2 of 3")}
 TWO = {"hosts": 2, "nproc": 2}
 STORE = "Ranks 0,1,3 wait for the master store"
-# Both wait for the rank: those of its column for this step, those of its row for the next.
+# Two groups wait for the rank: its column for this step, its row for the next one.
 MESH = r"3 of 4 ranks are in all_reduce number (5 of column|6 of row)1"
 CROSSED = {"culprits": (), "says": "different orders", "place": "crossed", "does": ""}
 PLANTS = [
@@ -118,7 +117,7 @@ PLANTS = [
 
 @dataclasses.dataclass
 class Healthy:
-    """A program that is well."""
+    """A healthy program."""
 
     mode: str
     hosts: int = 1
@@ -159,7 +158,7 @@ def start(hosts, script, case, options):
 
 
 def wait(runs, condition, limit=LIMIT):
-    """Until it holds, or the job has ended, or `limit` is over."""
+    """Waits until the condition holds, the job has ended, or `limit` is over."""
     deadline = time.monotonic() + limit
     while not (value := condition()) and time.monotonic() < deadline:
         if all(run.process.poll() is not None for run in runs):
@@ -169,7 +168,7 @@ def wait(runs, condition, limit=LIMIT):
 
 
 def judge(plant, told):
-    """What is right of the text."""
+    """Which facts in the text are right."""
     named = {int(rank): (host, does) for rank, host, does in NAMED.findall(told)}
     wanted = {rank: named.get(rank) for rank in plant.culprits or named}
     place = plant.place or plant.mode
@@ -188,13 +187,13 @@ def judge(plant, told):
 
 
 def hang(plant):
-    """One run of a plant: what is right, and after how many seconds it was said."""
+    """Runs a plant once; returns which facts are right, and the seconds until the report."""
     with lab.Lab(plant.hosts) as hosts:
         runs = start(hosts, "planted_hangs.py", plant, ["--hang-timeout", 4])
         since = wait(runs, lambda: re.search(r"PLANTED (\S+)", "".join(run.out for run in runs)))
         told = since and wait(runs, lambda: TOLD.search(runs[0].err), PATIENCE)
         after = time.time()
-        time.sleep(0.1)  # All of its lines.
+        time.sleep(0.1)  # Wait for all of its lines.
         text = TOLD.search(runs[0].err)[0] if told else ""
         said = "\n".join(map(str, runs)) if not told else ""
     return {"name": plant.name, "told": text, "said": said,
@@ -202,7 +201,7 @@ def hang(plant):
 
 
 def suspend(run, seconds):
-    """Stops all processes of the job for a while, once it runs."""
+    """Stops all processes of the job for a while once it runs."""
     time.sleep(15)
     for number in (signal.SIGSTOP, signal.SIGCONT):
         for pid in [run.pid, *run.descendants()]:
@@ -212,7 +211,7 @@ def suspend(run, seconds):
 
 
 def healthy(program):
-    """One run of a program that is well: whether it was taken for one that hangs."""
+    """Runs a healthy program once; returns whether it was suspected of a hang."""
     with lab.Lab(program.hosts) as hosts:
         runs = start(hosts, "healthy_programs.py", program, [])
         if program.suspended:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A rank of a job that stands still for a while, or seems to, and is well.
+"""A rank of a healthy job that stands still for a while, or seems to.
 
-It knows nothing of hlaunch."""
+It does not know hlaunch."""
 
 import datetime
 import os
@@ -16,7 +16,7 @@ import time
 MODE = sys.argv[1]
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 ODD = 2
-SHORT, LONG = 22, 70  # Seconds: below what is suspected of a rank that sleeps, and above it.
+SHORT, LONG = 22, 70  # Seconds: below and above the time after which a sleeping rank is suspected.
 
 
 def end():
@@ -48,7 +48,7 @@ if MODE == "no_group":
 
 
 def late_start():
-    """A rank that reads its data before it joins the others."""
+    """A rank reads its data before it joins the others."""
     if RANK == ODD:
         time.sleep(LONG)
 
@@ -110,14 +110,14 @@ def slow_steps():
 
 
 def long_pause():
-    """All of them wait for something that is no rank."""
+    """All ranks wait for something other than a rank."""
     steps(5)
     time.sleep(LONG)
     steps(2)
 
 
 def checkpoint():
-    """Written by rank 0 on a slow disk."""
+    """Rank 0 writes it to a slow disk."""
     steps(5)
     if RANK == 0:
         with open("checkpoint", "wb") as file:
@@ -149,7 +149,7 @@ def validation():
 
 
 def pipeline():
-    """Uneven stages."""
+    """The stages take different times."""
     for _ in range(3):
         if RANK > 0:
             dist.recv(value, src=RANK - 1)
@@ -159,7 +159,7 @@ def pipeline():
 
 
 def ring():
-    """Small messages alone."""
+    """Ranks exchange only small messages."""
     for _ in range(160):
         if RANK == 0:
             time.sleep(0.25)
@@ -171,7 +171,7 @@ def ring():
 
 
 def server():
-    """One gives out work to the others, and none of it comes for a while."""
+    """One rank gives work to the others, and for a while there is none."""
     steps(5)
     for _ in range(2):
         if RANK == 0:
@@ -201,7 +201,7 @@ def all_stopped():
 
 
 def two_groups():
-    """Halves that work on their own."""
+    """Two halves work independently."""
     halves = [dist.new_group(range(SIZE // 2)), dist.new_group(range(SIZE // 2, SIZE))]
     steps(5)
     if RANK < SIZE // 2:
@@ -215,7 +215,7 @@ def two_groups():
 
 
 def download():
-    """By one rank, from a slow server."""
+    """One rank downloads from a slow server."""
     steps(5)
     if RANK == 0:
         listener = socket.create_server(("127.0.0.1", 0))
@@ -234,7 +234,7 @@ def download():
 
 
 def growing_steps():
-    """Each takes longer than the one before."""
+    """Each step takes longer than the one before."""
     for seconds in (1, 2, 4, 8, 16, 32):
         if RANK == ODD:
             work(seconds)

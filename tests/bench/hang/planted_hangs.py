@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A rank of a job that hangs in the way its argument says. It knows nothing of hlaunch."""
+"""A rank of a job that hangs in the way that its argument says. It does not know hlaunch."""
 
 import datetime
 import os
@@ -10,16 +10,16 @@ import time
 
 MODE = sys.argv[1]
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-ODD = 2  # Whom most of these hold up.
+ODD = 2  # The rank that holds up the others in most of these.
 
 
 def planted():
-    """Says when this rank began to hang."""
+    """Prints when this rank began to hang."""
     print(f"PLANTED {time.time()}", flush=True)
 
 
 def fifo():
-    """The name of one that nobody else opens."""
+    """Makes a FIFO that no other process opens; returns its name."""
     name = f"fifo{RANK}"
     os.mkfifo(name)
     return name
@@ -69,7 +69,7 @@ def steps(count):
 
 
 def odd(hang):
-    """Three steps, in the fourth of which the odd rank hangs."""
+    """Makes a program of four steps in which the odd rank hangs before the fourth."""
     def run():
         steps(3)
         if RANK == ODD:
@@ -92,7 +92,7 @@ def sleep():
 
 
 def interpreter():
-    ctypes.PyDLL(None).sleep(300)  # Without letting go of the interpreter.
+    ctypes.PyDLL(None).sleep(300)  # It does not release the interpreter.
 
 
 def regex():
@@ -179,7 +179,7 @@ def locked_file():
 
 
 def last_thread():
-    """The end of the interpreter waits for it."""
+    """The end of the interpreter waits for this thread."""
     threading.Thread(target=time.sleep, args=(300,)).start()
     sys.exit()
 
@@ -190,7 +190,7 @@ def at_exit():
 
 
 def early_exit():
-    """A process that it has left behind has its connections."""
+    """A child that the rank leaves behind keeps its connections open."""
     if os.fork() == 0:
         time.sleep(300)
     os._exit(0)
@@ -232,7 +232,7 @@ def first_step():
 
 
 def started_only():
-    """The odd rank has begun the fourth step, as all have, and does not come to the fifth."""
+    """Like all ranks, the odd rank has begun the fourth step, but it does not reach the fifth."""
     steps(3)
     if RANK == ODD:
         dist.all_reduce(torch.ones(4), async_op=True)
@@ -272,7 +272,7 @@ def new_group_of_most():
 
 
 def recv_ring():
-    """Each waits for the next, and none has sent."""
+    """Each rank waits for the next one, and none has sent."""
     steps(1)
     planted()
     dist.recv(value, src=(RANK + 1) % SIZE)
@@ -289,7 +289,7 @@ def recv_of_odd():
 
 
 def pipeline():
-    """Stages without a collective: what goes from rank to rank gets stuck at one."""
+    """Stages without a collective: messages go from rank to rank, and one rank stops them."""
     for step in range(8):
         if RANK > 0:
             dist.recv(value, src=RANK - 1)
@@ -319,7 +319,7 @@ def two_ranks():
 
 
 def stages():
-    """Groups of two that wait for each other; at the end of the chain one rank sleeps."""
+    """Groups of two wait for each other; at the end of the chain one rank sleeps."""
     groups = [dist.new_group([0, 1]), dist.new_group([2, 3])]
     steps(3)
     if RANK == ODD:
@@ -330,7 +330,7 @@ def stages():
 
 
 def mesh():
-    """Rows and columns of four."""
+    """A mesh of four rows and four columns."""
     rows = [dist.new_group(range(4 * i, 4 * i + 4), group_desc=f"row{i}") for i in range(4)]
     columns = [dist.new_group(range(i, 16, 4), group_desc=f"column{i}") for i in range(4)]
     for step in range(8):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How long it takes to start `true` on N hosts by ssh and to see its end.
+"""Measures how long it takes to start `true` on N hosts by ssh and to see its end.
 
     tests/bench/launch/hosts_speed.py [--hosts 64] [--rounds 3] [--json FILE]
 
-hlaunch --hosts beside Open MPI's mpirun and mpiexec.hydra, those that are installed, over the real
+hlaunch --hosts is compared with Open MPI's mpirun and mpiexec.hydra, if installed, over the real
 sshds of N hosts made of namespaces on this machine. They take turns within every round, so that a
 machine that slows down slows all. Most of the time is key exchange, whose two ends share this
-machine's cores. Prints medians, and ratios to hlaunch's. Checks nothing but that each starts on all
-hosts: a figure is not a test. Needs root.
+machine's cores. Prints medians, and ratios to hlaunch's. This bench asserts only that each starts
+on all hosts. Needs root.
 """
 
 import argparse

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How long it takes to launch N x /bin/true, and what hlaunch costs while a worker runs.
+"""Measures how long it takes to launch N x /bin/true, and hlaunch's memory while a worker runs.
 
     tests/bench/launch/launch_speed.py [--rounds 15] [--workers 1,8,64] [--beside BUILD]
                                        [--json FILE]
 
-hlaunch beside those of mpiexec.hydra, Open MPI's mpirun and torchrun that are installed, on this
+hlaunch is compared with mpiexec.hydra, Open MPI's mpirun and torchrun, if installed, on this
 machine. The launchers take turns within every round, so that a machine that slows down slows all.
-Prints medians, and ratios to hlaunch's median. Checks nothing: a figure is not a test.
+Prints medians, and ratios to hlaunch's median. This bench asserts nothing.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HLAUNCH = str(pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin")) / "hlaunch")
-LIMIT = 20  # Seconds for one launch; one that takes longer hangs.
+LIMIT = 20  # Seconds for one launch; a longer one counts as a hang.
 
 
 def free_port():
@@ -34,8 +34,8 @@ def free_port():
 
 
 def launchers(beside=None):
-    """{name: function of the number of workers that gives the command}, of what is installed and,
-    where `beside` names one, of another build of hlaunch."""
+    """{name: function of the number of workers that returns the command}, for all launchers that
+    are installed and, if `beside` names one, for another build of hlaunch."""
     found = {"hlaunch": lambda n: [HLAUNCH, "--nproc-per-node", str(n), "--no-python", "/bin/true"]}
     if beside:
         found["hlaunch beside"] = lambda n: [f"{beside}/bin/hlaunch", "--nproc-per-node", str(n),
@@ -55,7 +55,7 @@ def launchers(beside=None):
 
 
 def seconds(command):
-    """How long `command` took, or None if it hung (Open MPI 4 does, now and then)."""
+    """How long `command` took, or None if it hung (Open MPI 4 sometimes does)."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, start_new_session=True)
@@ -121,7 +121,7 @@ def wait_for_worker(keeper):
     while time.monotonic() < deadline:
         agent = (children(keeper) or [0])[0]
         if agent and children(agent):
-            time.sleep(0.5)  # Until what starts late has started; this is no timing.
+            time.sleep(0.5)  # Until late parts have started; this is not measured.
             return agent
         time.sleep(0.02)
     raise SystemExit("hlaunch did not start its worker within 20 s")

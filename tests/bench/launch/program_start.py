@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How large hlaunch's programs are and how long they take to begin, for builds side by side.
+"""Measures the size of hlaunch's programs and how long they take to start, for several builds.
 
     tests/bench/launch/program_start.py [--rounds 41] BUILD…
 
-A build is a folder with bin/hlaunch and bin/hlaunch-agent, one with HLAUNCH_STATIC and one without,
-say. Begins each with --version, in turns. Prints medians. Checks nothing: a figure is not a test.
+A build is a folder with bin/hlaunch and bin/hlaunch-agent, for example one with HLAUNCH_STATIC and
+one without. Starts each program with --version, in turns. Prints medians. This bench asserts
+nothing.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def stripped_size(program):
 
 
 def libraries(program):
-    """How many shared libraries it loads, ld.so and the kernel's included."""
+    """The number of shared libraries that it loads, including ld.so and the kernel's."""
     told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False, timeout=60)
     return len(re.findall(r"\(0x", told.stdout))
 

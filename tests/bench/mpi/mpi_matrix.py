@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Each MPI of this machine, under hlaunch, by each way that hlaunch has, on 1, 2 and 4 hosts.
+"""Runs each MPI of this machine under hlaunch, in each way that hlaunch has, on 1, 2 and 4 hosts.
 
     tests/bench/mpi/mpi_matrix.py [--wheels DIR] [--hosts 1,2,4] [--mpi TEXT] [--way TEXT]
                                   [--cases hello,abort] [--json FILE]
 
-Hosts are namespaces with a /dev/shm and a /tmp of their own, in which nothing may be left. Prints a
-row for each MPI, way, number of hosts and case: whether it did what launcher/manual/mpi.md says,
-and the seconds; then all of it as a table. Exits with 1 where a case failed. Needs root.
+Hosts are namespaces with their own /dev/shm and /tmp, in which nothing may be left. Prints a row
+for each MPI, way, number of hosts and case: whether it did what launcher/manual/mpi.md says, and
+the seconds; then a table of all rows. Exits with 1 if a case failed. Needs root.
 
-Ways: `fd` and `port` are PMI-1 by a descriptor and, behind a shell, by a port; `pmix` is what Open
-MPI asks for; `both` is mpi4py, where hlaunch cannot see which MPI it will be.
+Ways: `fd` and `port` are PMI-1 by a descriptor and, behind a shell, by a port; `pmix` is the way of
+Open MPI; `both` is mpi4py, where hlaunch cannot see which MPI the program will use.
 """
 
 import argparse
@@ -30,22 +30,22 @@ sys.path.insert(0, str(ROOT / "tests/end_to_end"))
 import lab  # noqa: E402
 import mpi_installations  # noqa: E402
 
-LIMIT = 60  # Seconds for a job: one that takes longer hangs.
-# Hosts that are namespaces have TCP alone between them, and UCX takes them for one machine.
+LIMIT = 60  # Seconds for a job; a longer one counts as a hang.
+# Namespaces as hosts have only TCP between them, and UCX takes all of them for one machine.
 BETWEEN_HOSTS = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "FI_PROVIDER": "tcp",
                  "FI_TCP_IFACE": "eth0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
 ON_ONE_HOST = {"UCX_TLS": "sm,self", "OMPI_MCA_pml": "ob1", "FI_PROVIDER": "tcp"}
-# Bytes and times of mpi_load.c: half of a ping-pong is the latency.
+# Bytes and repetitions for mpi_load.c. Half of a ping-pong is the latency.
 MEASURED = ["ping", "8", "200", "ping", "1048576", "20", "all_reduce", "8", "200"]
 
 
 @dataclasses.dataclass
 class Case:
     name: str
-    word: str = ""  # What mpi_worker.c is told.
+    word: str = ""  # The argument of mpi_worker.c.
     codes: tuple = (0,)
-    said: str = ""  # What hlaunch says, a pattern.
-    rounds: int = 1  # How often all say their part; 0: some do not.
+    said: str = ""  # A pattern in hlaunch's output.
+    rounds: int = 1  # How often all ranks print their line; 0 if some do not.
     options: tuple = ()
 
 
@@ -74,7 +74,7 @@ class Row:
 
 
 class Hosts:
-    """A lab whose nodes have a /dev/shm and a /tmp of their own."""
+    """A lab whose nodes have their own /dev/shm and /tmp."""
 
     def __init__(self, count):
         self.lab = lab.Lab(count)
@@ -84,7 +84,7 @@ class Hosts:
                 node.run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", place, cwd="/")
 
     def left(self):
-        """What is left on them: files, and processes."""
+        """The files and processes that are left on the nodes."""
         found = []
         for node in self.nodes:
             for place in "dev/shm", "tmp":
@@ -99,7 +99,7 @@ class Hosts:
 
 
 def wait_for_all(runs, limit, all_said=lambda: False):
-    """Whether they end within `limit`; 15 s after all is said they need not be waited for."""
+    """Whether all end within `limit`, or within 15 s once all ranks have printed their line."""
     deadline, said = time.monotonic() + limit, False
     while any(run.process.poll() is None for run in runs) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -143,7 +143,7 @@ def start(hosts, mpi, way, case, programs):
 
 
 def figures(out):
-    """What mpi_load.c measured, as people say it."""
+    """The figures of mpi_load.c as readable text."""
     found = [float(text) for text in re.findall(r"^(?:\[0\] )?(\d+\.\d+)$", out, re.MULTILINE)]
     if len(found) != 3:
         return None
@@ -152,7 +152,7 @@ def figures(out):
 
 
 def worlds(out, size, local):
-    """How often all ranks have said their part, as far as what they say is right."""
+    """How often all ranks have printed their line; -1 if a line is wrong."""
     said = re.findall(r"MPI rank (\d+) of (\d+), (\d+) here, after (\d+), sum (\d+)", out)
     right = [rank for rank in range(size)
              for line in said if line == (str(rank), str(size), str(local),
@@ -161,13 +161,13 @@ def worlds(out, size, local):
 
 
 def complete_in(case, runs):
-    """Whether all ranks have said their part, as often as they ought to."""
+    """Whether all ranks have printed their line as often as the case expects."""
     local = nproc(case, len(runs))
     return worlds("".join(run.out for run in runs), local * len(runs), local) == case.rounds
 
 
 def judge(case, runs, ended):
-    """(whether it is as the manual says, a note)."""
+    """(whether the result is as the manual says, a note)."""
     out, err = "".join(run.out for run in runs), "".join(run.err for run in runs)
     complete = case.rounds == 0 or complete_in(case, runs)
     if not ended:

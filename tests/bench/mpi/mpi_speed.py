@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How long MPI programs take to start and end under hlaunch, and under their own launchers.
+"""Measures how long MPI programs take to start and end, under hlaunch and their own launchers.
 
     tests/bench/mpi/mpi_speed.py [--rounds 7] [--ranks 2,8,32] [--true 128] [--wheels DIR]
                                  [--mpi TEXT] [--beside BUILD] [--json FILE]
 
-The program is MPI_Init and MPI_Finalize, built with each MPI of this machine; beside hlaunch it is
-started by that MPI's mpirun or mpiexec, in turns within every round, on this machine. Last
-`--true` times /bin/true by all. Prints medians, and ratios to hlaunch's. Checks nothing but that
-each ends well: a figure is not a test.
+The program is MPI_Init and MPI_Finalize, built with each MPI of this machine. hlaunch and that
+MPI's mpirun or mpiexec start it, in turns within every round, on this machine. Last, all of them
+start /bin/true `--true` times. Prints medians, and ratios to hlaunch's. This bench asserts only
+that each program ends well.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import mpi_installations
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HLAUNCH = str(pathlib.Path(os.environ.get("HLAUNCH_BIN", ROOT / "build/bin")) / "hlaunch")
-LIMIT = 60  # Seconds for one launch; one that takes longer hangs.
+LIMIT = 60  # Seconds for one launch; a longer one counts as a hang.
 WIRES = {"UCX_TLS": "sm,self", "FI_PROVIDER": "tcp", "OMPI_MCA_pml": "ob1",
          "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -37,7 +37,7 @@ def own_launcher(mpi, count, program):
 
 
 def launchers(mpi, beside):
-    """{name: function of the number of ranks and the program that gives the command}."""
+    """{name: function of the number of ranks and the program that returns the command}."""
     def by(hlaunch):
         return lambda count, program: [hlaunch, "--no-python", "-n", str(count), program]
     found = {"hlaunch": by(HLAUNCH)}

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What the checks before a round cost: N agents on this machine launch /bin/true.
+"""Measures what the checks before a round cost: N agents on this machine launch /bin/true.
 
     tests/bench/preflight/preflight_speed.py [--rounds 5] [--agents 2,4,16] [--modes off,quick,full]
 
-The modes take turns within every round, so that a machine that slows down slows all. All agents
-share this machine's cores, which a cluster's do not: with many agents it is their CPU time that is
-seen. Prints medians with the fastest and slowest, and the difference to the first mode's. Checks
-nothing: a figure is not a test.
+The modes take turns within every round, so that a machine that slows down slows all of them. All
+agents share this machine's cores, unlike in a cluster: with many agents the figures show mainly
+their CPU time. Prints medians with the fastest and slowest, and the difference to the first mode's.
+This bench asserts nothing.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def free_port():
 
 
 def launch(agents, mode):
-    """Seconds from the start of the agents to the end of the last."""
+    """Seconds from the start of the agents to the end of the last one."""
     port = free_port()
     command = [HLAUNCH, "--nnodes", str(agents), "--rdzv-endpoint", f"127.0.0.1:{port}",
                "--rdzv-id", f"preflight-{port}", "--preflight", mode, "--no-python", "/bin/true"]
@@ -58,7 +58,7 @@ def main():
     figures = {}
     for agents in map(int, args.agents.split(",")):
         times = {mode: [] for mode in modes}
-        launch(agents, modes[-1])  # Warms the page cache.
+        launch(agents, modes[-1])  # This warms the page cache.
         for _ in range(args.rounds):
             for mode in modes:
                 times[mode].append(launch(agents, mode))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Random faults on a job that must outlive the host of its rendezvous; checked by what workers wrote.
+"""Injects random faults into a job that must outlive the host of its rendezvous.
 
     tests/bench/recovery/chaos.py [--keeper witnesses|file|etcd|k8s] [--faults 300] [--seed 1]
 
-As tests/fault/chaos_test.py, whose faults and checks these are (no two rounds at once, ranks dense,
-sums right, nothing left, every end named): SIGKILL and SIGSTOP of workers, agents and keepers, links
-down, silent or lossy, nodes without power. A quarter of the faults strike the rendezvous' host, or
-what keeps its state (see keepers.py). Needs root; k8s takes the API server of HLAUNCH_KUBE_BIN.
-Prints a line for each fault, and at the end how long it took, after a fault's end, until all nodes
-had taken some steps together.
+Faults and checks are those of tests/fault/chaos_test.py (no two rounds at once, ranks dense, sums
+right, nothing left, a reason for every end): SIGKILL and SIGSTOP of workers, agents and keepers,
+links that are down, silent or lossy, nodes without power. A quarter of the faults hit the host of
+the rendezvous, or what keeps its state (see keepers.py). Needs root; k8s uses the API server of
+HLAUNCH_KUBE_BIN. Prints a line for each fault, and at the end how long it took, after a fault's
+end, until all nodes had taken some steps together.
 """
 
 import argparse
@@ -58,7 +58,7 @@ class Chaos(chaos_test.Chaos):
         super().tend()
 
     def hold(self):
-        """Mostly less than the loss limit; now and then longer than all limits."""
+        """Mostly below the loss limit; sometimes beyond all limits."""
         limit, longest = self.loss_limit, self.loss_limit + self.margin
         return self.rng.uniform(*self.rng.choice([(0.05, limit / 2)] * 6 + [
             (limit / 2, longest), (longest, longest + 3)]))
@@ -131,7 +131,7 @@ class Chaos(chaos_test.Chaos):
 
 
 def options():
-    """The environment carries them into a second start in namespaces."""
+    """Moves the options to the environment, since the program may restart in namespaces."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--keeper", choices=keepers.KINDS)
     parser.add_argument("--faults", type=int)

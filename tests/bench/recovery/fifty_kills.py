@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A job of DistributedDataParallel with checkpoints is killed fifty times, and must end with the model
-of a run that nobody disturbed.
+"""Kills a job of DistributedDataParallel with checkpoints fifty times. It must end with the model
+of an undisturbed run.
 
-    tests/bench/recovery/fifty_kills.py [--keeper witnesses|file|etcd|k8s] [--kills 50] [--hosts 5]
-                                        [--seed 1] [--steps 2000] [--step-seconds 0.15]
+    tests/bench/recovery/fifty_kills.py --folder FOLDER [--keeper witnesses|file|etcd|k8s]
+                                        [--kills 50] [--hosts 5] [--seed 1] [--steps 2000]
+                                        [--step-seconds 0.15]
 
-Each host is a namespace with one worker (train_in_double.py: the elastic example). Four fifths of the
-kills, in random order and at random times, are SIGKILLs of a worker, an agent or a keeper, or of a
-whole node whose cable is pulled in the same moment; one fifth, in a row, take the host of the rendezvous
-in that way, each time another one. What is lost is started again, in up to two seconds; a service once
-another one leads. Needs root and the
-torch of HLAUNCH_TORCH2_PYTHON; see keepers.py for the keepers.
+Each host is a namespace with one worker (train_in_double.py: the elastic example). Four fifths of
+the kills, in random order and at random times, are SIGKILLs of a worker, an agent or a keeper, or
+of a whole node whose cable is pulled at the same moment. One fifth, one after the other, hit the
+host of the rendezvous in that last way, each time a different one. What is lost is restarted within
+two seconds; a service once another one leads. Needs root and the torch of HLAUNCH_TORCH2_PYTHON;
+see keepers.py for the keepers.
 
-Prints, for each kill, seconds until all workers of a round of all nodes have begun, and until they train
-(the start of Python and torch is in that); then the medians; and the largest difference between the two
-runs' parameters. Exits with 1 where something was not as it must be.
+Prints, for each kill, the seconds until all workers of a round of all nodes have begun, and until
+they train (which includes the start of Python and torch); then the medians, and the largest
+difference between the two runs' parameters. Exits with 1 if something is not as it must be.
 """
 
 import argparse
@@ -40,14 +41,14 @@ import lab
 
 PYTHON = os.environ.get("HLAUNCH_TORCH2_PYTHON", "/usr/bin/python3")
 LIMIT = 180  # Seconds for one recovery.
-SAME = 1e-6  # Between parameters: sums of other orders, in double precision.
+SAME = 1e-6  # Between parameters: the order of sums differs, in double precision.
 COMPARE = """import sys, torch
 one, other = (torch.load(path)["model"] for path in sys.argv[1:])
 print(max((one[name] - other[name]).abs().max().item() for name in one))"""
 
 
 class Job:
-    """Runs on all nodes; what ends with something else than 0 is started again."""
+    """Runs on all nodes; restarts what ends with a code other than 0."""
 
     def __init__(self, nodes, keeper, folder, args, pause):
         self.nodes, self.keeper, self.folder, self.args = nodes, keeper, folder, args
@@ -74,7 +75,7 @@ class Job:
         return all(run.process.poll() == 0 for run in self.runs.values())
 
     def begun(self, since):
-        """When the last worker of a whole round began that began after `since`; None: not yet."""
+        """When the last worker of a complete round after `since` began; None if none has yet."""
         rounds = collections.defaultdict(list)
         path = self.folder / "lines"
         for line in path.read_text().splitlines() if path.exists() else []:
@@ -113,7 +114,7 @@ class Killer:
         return faults.Place(node, self.job.runs[node])
 
     def strike(self, kind):
-        """The node that was struck, and when."""
+        """Strikes; returns the node, and the time."""
         if kind == "host":
             return self.strike_host()
         node = self.rng.choice(self.job.nodes)
@@ -138,7 +139,7 @@ class Killer:
         return node, struck
 
     def pull(self, node, pids):
-        """No power: the link is down first, so that nothing is said."""
+        """Cuts the power: the link goes down first, so that the node sends nothing more."""
         self.job.down.add(node)
         getattr(self.job.keeper, "down", set()).add(node)
         node.drop()
@@ -169,7 +170,7 @@ class Killer:
         return None
 
     def one_service(self, number):
-        """Workers notice nothing of it; then another service leads."""
+        """Workers notice nothing, and another service leads afterwards."""
         node, struck = self.strike("host")
         if not self.led:
             raise AssertionError(f"no service leads {LIMIT} s after the loss of {node.name}")
@@ -182,7 +183,7 @@ class Killer:
 
 
 def kinds_of(count, rng):
-    """Which kind each kill is of: the host's in one row."""
+    """The kind of each kill; those of the host come one after the other."""
     hosts = count // 5
     others = [("worker", "agent", "keeper", "node")[i % 4] for i in range(count - hosts)]
     rng.shuffle(others)
@@ -191,7 +192,7 @@ def kinds_of(count, rng):
 
 
 def run(args, name, kills, rng):
-    """One job to its end; its folder's checkpoint and its last loss."""
+    """Runs one job to its end; returns its checkpoint, and whether all was well."""
     kind = keepers.KINDS[args.keeper]
     with lab.Lab(kind.first + args.hosts) as hosts:
         keeper = kind(hosts.nodes, {})

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Where a job's record is kept, for programs that kill what keeps it: the job's own agents, or
-services with a file, an etcd of three members, or Kubernetes. Hosts are the lab's; of those with
-services node0 has the data base, node1 and node2 a service each (with a file node1 alone).
+"""Where a job's record is kept, for programs that kill its keepers: the job's own agents, or
+services with a file, an etcd of three members, or Kubernetes. Hosts are the lab's. With services,
+node0 has the data base, and node1 and node2 a service each (with a file only node1).
 
-A service, a member or an API server that has ended is started again by tend(), where its node may.
+tend() restarts a service, a member or an API server that has ended, if its node may have it again.
 """
 
 import os
@@ -24,7 +24,7 @@ KUBE_API = lab.ROOT / "tests/rendezvous/kubernetes/kube_api.py"
 
 
 class Witnesses:
-    """The agents themselves. node0 hosts the rendezvous first."""
+    """The agents themselves keep the record. node0 hosts the rendezvous first."""
 
     first, loss_limit, margin = 0, 3, 6
     what = "--on-host-loss wait"
@@ -39,10 +39,10 @@ class Witnesses:
         pass
 
     def led_by_another(self):
-        return True  # Whoever is gone comes back as one of many.
+        return True  # A node that comes back is one of many.
 
     def host(self, runs):
-        """The node that leads, as far as a console has said; {node: its run} are all that are read."""
+        """The leading node, as far as a console has reported it; `runs` is {node: its run}."""
         for run in runs.values():
             text = run.err
             for name in re.findall(r"; (node\d+) leads it since", text[self._read.get(run, 0):]):
@@ -59,8 +59,8 @@ class Service:
 
     def __init__(self, nodes, env):
         self.control, self.nodes, self.env = nodes[0], nodes[self.servers], env
-        self.down = set()  # Nodes, members and the like that must not come back yet.
-        self.running = {}  # {what: its run}; a service under its node.
+        self.down = set()  # Nodes, members and others that must not come back yet.
+        self.running = {}  # {key: its run}; the key of a service is its node.
 
     def options(self):
         where = ",".join(f"{node.name}:{PORT}" for node in self.nodes)
@@ -70,7 +70,7 @@ class Service:
         return [f"file://{self.control.folder / 'state'}"]
 
     def below(self):
-        """{name: (node, command)} of what keeps the state for the services."""
+        """{name: (node, command)} of the programs that keep the state for the services."""
         return {}
 
     def tend(self):
@@ -86,7 +86,7 @@ class Service:
             self.running[key] = node.start(*command, env=self.env)
 
     def host(self, _runs=None):
-        """The node whose service leads by its own last word; else any."""
+        """The node whose service leads by its own last message; any other if there is none."""
         return next(filter(self.leads, self.nodes), self.nodes[0])
 
     def leads(self, node):
@@ -95,7 +95,7 @@ class Service:
         return said[-1:] == ["leads"] and node not in self.down and run.process.poll() is None
 
     def led_by_another(self):
-        """A service leads that may; nobody else can where there is one."""
+        """Whether an allowed service leads; always true if there is only one."""
         return len(self.nodes) == 1 or any(map(self.leads, self.nodes))
 
     def pids(self, key):
@@ -103,7 +103,7 @@ class Service:
 
 
 class Etcd(Service):
-    """Three members, all on node0: each is killed for itself."""
+    """Three members, all on node0; each can be killed alone."""
 
     loss_limit, margin = 8, 8
     servers, what = slice(1, 3), "--state etcd:// with three members"
@@ -130,8 +130,8 @@ class Etcd(Service):
 
 
 class Kubernetes(Service):
-    """A real kube-apiserver of HLAUNCH_KUBE_BIN with an etcd of one member; else the small one of the
-    project's own."""
+    """A real kube-apiserver of HLAUNCH_KUBE_BIN with an etcd of one member, or else the project's
+    own small API server."""
 
     loss_limit, margin = 16, 10
     servers = slice(1, 3)

@@ -1,51 +1,52 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How long a job needs to recover, measured from outside.
+"""Measures from outside how long a job needs to recover.
 
     tests/bench/recovery/recovery_speed.py [--rounds 30] [--slow-rounds 5] [--agents 2,8,64]
                                            [--events LIST] [--build BUILD] [--torch PYTHONS]
                                            [--torch-agents 2,8] [--json FILE]
 
-N agents on this machine run one worker each, a small C program. Something is struck; what is
-measured, from that moment on:
+N agents on this machine run one worker each, a small C program. The bench strikes something, and
+measures from that moment:
 
     stopped  until the workers of the old round on all other agents are gone
     running  until the last worker of the next round has begun, by its own clock: its first act
 
-Events (all but `cut` and `host` on this host as it is; no other strikes the node that hosts the
-rendezvous):
+Events (all except `cut` and `host` on this host as it is; only `host` strikes the node that hosts
+the rendezvous):
 
-    worker          a worker is killed (SIGKILL, as all that follows)
+    worker          a worker is killed (with SIGKILL, as everything below)
     agent           an agent is killed; its keeper reports it
     keeper          a keeper is killed; its agent reports it
-    both            keeper and agent in the same moment; the kernel closes their connections
-    cut             a node's cable is pulled: no FIN, no word (hosts as namespaces; needs root)
-    host            the node that hosts the rendezvous goes without a word, cable and processes, with
-                    --on-host-loss wait; from three agents on (needs root)
+    both            keeper and agent at the same moment; the kernel closes their connections
+    cut             a node's cable is pulled: no FIN, no message (hosts as namespaces; needs root)
+    host            the node that hosts the rendezvous loses cable and processes without a message,
+                    with --on-host-loss wait; needs three agents and root
     spare           an agent is killed; a spare stands by and takes its place
     rank0           the agent of node rank 0, which has the master store, is killed; a service
                     hosts the rendezvous, here and below
-    rank0-both      the same, and its keeper in the same moment
-    service         the service is killed and started again at once. No worker may stop; running:
+    rank0-both      the same, and its keeper at the same moment
+    service         the service is killed and restarted at once. No worker may stop; running:
                     until the service has all agents again
-    service-worker  the same, and a worker is killed in the same moment
+    service-worker  the same, and a worker is killed at the same moment
 
-`worker`, `spare` and `service-worker` go on with N nodes (--nnodes N), `service` too; the others
-with N - 1 (--nnodes N-1:N --last-call 0; with the default of --last-call 30 s are added). All
-other times are hlaunch's defaults. After each sample a new node takes the place of the one struck, but of
-`host` each sample is a job of its own. `both`, `cut`, `host` and `rank0-both` wait for the loss limit
-or a part of it and the margin, so --slow-rounds counts for them, as for torchrun's `agent` and `cut`,
-which wait for 15 s.
+`worker`, `spare`, `service` and `service-worker` go on with N nodes (--nnodes N), the others with N
+- 1 (--nnodes N-1:N --last-call 0; the default of --last-call adds 30 s). All other times are
+hlaunch's defaults. After each sample a new node takes the place of the struck one, except for
+`host`, where each sample is a separate job. `both`, `cut`, `host` and `rank0-both` wait for the
+loss limit or a part of it and the margin, so --slow-rounds applies to them, as to torchrun's
+`agent` and `cut`, which wait for 15 s.
 
-Beside it torchrun, of each torch of --torch, for what it can survive: `worker`, and `agent` and `cut`
-with --nnodes N-1:N and last_call_timeout=1, the least it takes. Its agents learn of a dead one only by
-workers that fail, as those of real jobs do whose connection breaks. So there the bench kills the
-workers of all other nodes in the same moment, and `stopped` has no figure; each sample is a job of its
-own. The loss of the node that hosts its rendezvous is its job's end, so `host` has no row of it.
+The bench compares torchrun, with each torch of --torch, in what it can survive: `worker`, and
+`agent` and `cut` with --nnodes N-1:N and last_call_timeout=1, its minimum. Its agents only learn of
+a dead one by failing workers, which in real jobs fail as their connection breaks. So for torchrun
+the bench kills the workers of all other nodes at the same moment, and `stopped` has no figure; each
+sample is a separate job. The loss of the node that hosts its rendezvous ends its job, so `host` has
+no row for it.
 
-Prints the median and the worst in ms. A figure is not a test: nothing here fails because it is
-large. One that is missing says why, and where a row has none at all the exit code is 1.
+Prints the median and the worst in ms. No figure makes the bench fail because it is large. A missing
+figure gives its reason, and if a row has no figure at all, the exit code is 1.
 """
 
 import argparse
@@ -67,8 +68,8 @@ import watched_job
 from watched_job import Missing, lab
 
 LIMIT = 60  # Seconds for one recovery,
-SLOW_LIMIT = 120  # and where the loss limit passes first.
-WITNESS_TIME = 5  # Until three agents keep the record, and all know.
+SLOW_LIMIT = 120  # and for one that waits for the loss limit first.
+WITNESS_TIME = 5  # Until three agents keep the record, and all know it.
 TRIES = 2  # Failures in a row after which a cell is given up.
 
 
@@ -80,7 +81,7 @@ def freeze(pids):
 
 
 def kill(*pids):
-    """Kills all in the same moment, and says when: none of several sees another one's end."""
+    """Kills all at the same moment; returns when. None of several sees another one's end."""
     if len(pids) > 1:
         freeze(pids)
     struck = time.monotonic()
@@ -136,7 +137,7 @@ def strike_service_and_worker(job, node):
 
 
 def strike_torchrun(job, node):
-    """The agent and all workers; see above."""
+    """The agent and all workers; see the module's text."""
     workers = [worker.pid for worker in job.watch.alive()]
     struck = kill(node.pid)
     for pid in workers:
@@ -146,7 +147,7 @@ def strike_torchrun(job, node):
 
 
 def strike_torchrun_cable(job, node):
-    """A node's cable, and the workers of all others; see above."""
+    """A node's cable, and the workers of all other nodes; see the module's text."""
     here = job.worker_of(node).pid
     struck = strike_cable(job, node)
     for worker in job.watch.alive():
@@ -160,17 +161,17 @@ def strike_torchrun_cable(job, node):
 class Event:
     name: str
     text: str
-    strike: typing.Callable  # (job, node): when it was struck.
+    strike: typing.Callable  # (job, node); returns when it was struck.
     lost: int = 1  # Nodes that the next round lacks.
-    slow: bool = False  # The loss limit passes first.
+    slow: bool = False  # It waits for the loss limit first.
     spares: int = 0
     service: bool = False
-    hosts: bool = False  # Needs a network of its own for each node.
-    of_rank: int = -1  # The node that is struck; -1: any that does not host the rendezvous.
-    replaced: bool = True  # The struck node is started anew.
-    options: tuple = ()  # What hlaunch is given beside all else.
-    least: int = 2  # Agents.
-    torch: typing.Callable = None  # How torchrun is struck.
+    hosts: bool = False  # It needs a network for each node.
+    of_rank: int = -1  # The struck node; -1 for any that does not host the rendezvous.
+    replaced: bool = True  # Another node replaces the struck one.
+    options: tuple = ()  # Further options of hlaunch.
+    least: int = 2  # The least number of agents.
+    torch: typing.Callable = None  # The strike for torchrun.
 
 
 EVENTS = {event.name: event for event in (
@@ -208,7 +209,7 @@ class Hlaunch:
                 "--no-python", str(self._worker), str(job.watch.path)]
 
     def nodes_of(self, job):
-        """How many nodes the rendezvous knows, those that stand by as well."""
+        """The number of nodes that the rendezvous knows, including spares."""
         asked = subprocess.run([self._hlaunch, "status", job.id, "--json", "--rdzv-endpoint",
                                 job.endpoint], capture_output=True, check=False, timeout=LIMIT,
                                env=watched_job.clean_environment())
@@ -251,7 +252,7 @@ class Torchrun:
         return event.replaced
 
     def replaces(self, _):
-        return False  # A new agent in a lost one's place is too often the job's end.
+        return False  # A new agent in a lost one's place too often ends the job.
 
 
 class Cell:
@@ -262,7 +263,7 @@ class Cell:
         self.stopped, self.running, self.missing = [], [], []
 
     def measure(self, rounds, progress):
-        """Takes `rounds` samples, of one job as long as nothing is missing."""
+        """Takes `rounds` samples, from one job as long as none is missing."""
         failures = 0
         while len(self.running) + len(self.missing) < rounds and failures < TRIES:
             try:
@@ -293,7 +294,7 @@ class Cell:
                 self.event.options))
 
     def _sample(self, job):
-        """One sample; whether the job can be used for another."""
+        """Takes one sample; returns whether the job can be used for another one."""
         job.settle()
         if self.event.strike is strike_host:
             job.watch.rest(WITNESS_TIME)
@@ -382,7 +383,7 @@ def tell(text):
 
 
 def build_worker(folder):
-    """A small program that needs no shared library, so that its own start is not in the figures."""
+    """Builds a small static program, to keep its own start out of the figures."""
     compiler = shutil.which("cc") or sys.exit("no C compiler (cc) in PATH")
     source = pathlib.Path(__file__).resolve().with_name("stamp_worker.c")
     for static in (["-static"], []):
@@ -394,7 +395,7 @@ def build_worker(folder):
 
 
 def torchrun(python, worker):
-    """Torchrun of this Python, or None, which is said."""
+    """torchrun of this Python, or None with a message."""
     if not os.access(python, os.X_OK):
         tell(f"torchrun is left out: no {python} (--torch)")
         return None
@@ -407,7 +408,7 @@ def torchrun(python, worker):
 
 
 def left_out(event, count):
-    """Why an event cannot be measured here with so many agents; empty if it can."""
+    """Why an event cannot be measured here with `count` agents; empty if it can."""
     if count < event.least:
         return f"needs {event.least} agents"
     if event.hosts and os.geteuid() != 0:
@@ -416,8 +417,8 @@ def left_out(event, count):
 
 
 def measure(launcher, events, counts, rounds, folder, cells):
-    """Appends to `cells`, and prints each as soon as it is there. `rounds`: of an event that is not
-    slow, and of one that is."""
+    """Appends to `cells`, and prints each cell as soon as it is complete. `rounds` are those of a
+    fast event and those of a slow one."""
     for count in counts if launcher else ():
         for name in events:
             event = launcher.events.get(name)
@@ -427,7 +428,7 @@ def measure(launcher, events, counts, rounds, folder, cells):
                 tell(f"{launcher.name:15} {event.text:32} left out: {reason}")
                 continue
             cell = Cell(launcher, event, count, folder)
-            cells.append(cell)  # Before: what was measured until a Ctrl-C is in the file.
+            cells.append(cell)  # Before the samples, so that after a Ctrl-C the file has them.
             cell.measure(rounds[launcher.is_slow(event)], tell_progress)
             tell(cell.row())
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""deploy/examples/train_elastic.py in double precision, for fifty_kills.py: train_in_double.py LINES …
+"""deploy/examples/train_elastic.py in double precision, for fifty_kills.py: train_in_double.py
+LINES …
 
-The batch divides by any number of workers up to six, so each step is the same whatever the number is,
-but for the order of sums. Each worker appends a line to LINES first: TIME HOST RANK WORLD ROUND."""
+The batch can be divided by any number of workers up to six, so a step does not depend on that
+number, except for the order of sums. Each worker first appends a line to LINES: TIME HOST RANK
+WORLD ROUND."""
 
 import os
 import pathlib

@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Jobs of N agents whose workers are watched from outside: when each began, and when it was gone.
 
-Each worker (stamp_worker.c) connects to a socket of the bench. It says when it began by the host's
-monotonic clock; the kernel closes the connection when its process ends. So nothing is polled.
+Each worker (stamp_worker.c) connects to a socket of the bench and reports by the host's monotonic
+clock when it began. The kernel closes the connection when the process ends. So nothing is polled.
 """
 
 import os
@@ -21,12 +21,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/end_to_end"))
 import lab  # noqa: E402
 
-START_LIMIT = 120  # Seconds for a round of all agents as the job begins, or a new agent has come.
-END_LIMIT = 20  # Seconds until what was told to end has ended; then it is killed.
+START_LIMIT = 120  # Seconds for a round of all agents, at the start or with a new agent.
+END_LIMIT = 20  # Seconds for processes to end after they were told to; then they are killed.
 
 
 class Missing(Exception):
-    """A figure could not be had; the text says why."""
+    """A figure is missing; the text says why."""
 
 
 def free_port():
@@ -36,20 +36,20 @@ def free_port():
 
 
 def clean_environment():
-    """Without what would change a job: tokens, options of other launchers, the user's settings."""
+    """The environment without what changes a job: tokens, other options, the user's settings."""
     clean = {name: value for name, value in os.environ.items()
              if not name.startswith(("HLAUNCH_", "TORCHELASTIC", "PET_", "SLURM_"))}
     return {**clean, "XDG_CONFIG_HOME": "/nowhere", "OMP_NUM_THREADS": "1"}
 
 
 def in_background(command, out):
-    """Starts it where Ctrl-C does not reach it."""
+    """Starts a command that Ctrl-C does not reach."""
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                             env=clean_environment(), start_new_session=True)
 
 
 class Worker:
-    """One worker's life. Times are seconds of the monotonic clock; None: not yet."""
+    """One worker's life. Times are seconds of the monotonic clock; None means not yet."""
 
     def __init__(self, connection):
         self.connection, self.begun, self.ended = connection, None, None
@@ -58,7 +58,7 @@ class Worker:
         self.pid = struct.unpack("3i", credentials)[0]
 
     def read(self):
-        """Takes what the connection brought: the worker's only line, or its end."""
+        """Reads from the connection: the worker's only line, or its end."""
         try:
             said = self.connection.recv(256)
         except OSError:
@@ -83,7 +83,7 @@ class Watch:
         self._selector.register(self._listener, selectors.EVENT_READ)
 
     def turn(self, limit):
-        """Takes all that has come, and waits for it until `limit` (seconds) at most."""
+        """Handles all events; waits for them for `limit` seconds at most."""
         for key, _ in self._selector.select(max(0, limit)):
             if key.fileobj is self._listener:
                 self._accept()
@@ -105,7 +105,7 @@ class Watch:
         worker.connection.close()
 
     def wait(self, condition, limit):
-        """Whether condition() came true within `limit` seconds."""
+        """Whether condition() became true within `limit` seconds."""
         deadline = time.monotonic() + limit
         while not (true := condition()) and time.monotonic() < deadline:
             self.turn(min(0.2, deadline - time.monotonic()))
@@ -118,16 +118,16 @@ class Watch:
         return [worker for worker in self.workers if not worker.ended]
 
     def running(self, size):
-        """Whether `size` workers of a round of `size` run, and no other."""
+        """Whether `size` workers of a round of `size` run, and no others."""
         alive = self.alive()
         return len(alive) == size and all(worker.world == size for worker in alive)
 
     def forget(self):
-        """Forgets those that have ended."""
+        """Forgets the workers that have ended."""
         self.workers = self.alive()
 
     def release(self):
-        """Every worker ends with 0, also those that come from now on."""
+        """Makes every worker end with 0, including those that connect from now on."""
         self._closing = True
         for worker in self.alive():
             self._drop(worker)
@@ -155,7 +155,7 @@ class Node:
 
     @property
     def agent(self):
-        """Of hlaunch: the keeper's only child."""
+        """hlaunch's agent: the keeper's only child."""
         found = lab.children(self.pid)
         if not found:
             raise Missing("a keeper has no agent")
@@ -166,7 +166,7 @@ class Node:
         return lines[-1][:200] if lines else "nothing"
 
     def kill(self):
-        """Ends all that it started, and itself."""
+        """Kills everything that it started, and itself."""
         for pid in [*lab.descendants(self.pid), self.pid, self.process.pid]:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -176,12 +176,12 @@ class Node:
 
 
 class Service:
-    """hlaunch-rendezvous with a state of its own. Needs setpriv of util-linux."""
+    """hlaunch-rendezvous with its own state. Needs setpriv of util-linux."""
 
     def __init__(self, build, folder):
         self.port, self._metrics = free_port(), free_port()
         self._log = folder / "service"
-        # Nothing else ends it where the bench is killed.
+        # Nothing else ends the service if the bench is killed.
         self._command = ["setpriv", "--pdeathsig", "KILL", str(build / "bin/hlaunch-rendezvous"),
                          "--listen", f"127.0.0.1:{self.port}", "--state", f"file://{folder}/state",
                          "--metrics-port", f"127.0.0.1:{self._metrics}"]
@@ -196,7 +196,7 @@ class Service:
         self.process.wait(END_LIMIT)
 
     def agents(self):
-        """How many are connected to it; -1 while it does not answer."""
+        """The number of agents that are connected to it; -1 while it does not answer."""
         try:
             with socket.create_connection(("127.0.0.1", self._metrics), 1) as one:
                 one.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
@@ -210,7 +210,7 @@ class Service:
 
 class Job:
     """`count` agents that run one worker each, and `spares` that stand by. The first node hosts the
-    rendezvous where no service does. Use as a context manager: at its end nothing of it is left."""
+    rendezvous if there is no service. Use it as a context manager, which leaves nothing behind."""
 
     def __init__(self, launcher, folder, count, least=None, spares=0, service=None, hosts=None,
                  options=()):
@@ -234,7 +234,7 @@ class Job:
         self.end()
 
     def fill(self):
-        """Starts what is missing, and waits until all run in one round and the spares stand by."""
+        """Starts missing nodes, and waits until all run in one round and the spares stand by."""
         while len(self.nodes) < self.count + self.spares:
             self._start()
         if not self.watch.wait(lambda: self.watch.running(self.count), START_LIMIT):
@@ -260,8 +260,7 @@ class Job:
         self._started += 1
 
     def settle(self):
-        """Lets the start of a round come to its end; the length differs, so that no strike falls in
-        step with a timer."""
+        """Lets a round's start finish, for a random time, so no strike is in step with a timer."""
         self.watch.rest(0.4 + 0.02 * self.count + random.random())
 
     def node_of(self, worker):
@@ -281,7 +280,7 @@ class Job:
         raise Missing("a node has no worker")
 
     def victim(self):
-        """The node started last that runs a worker and does not host the rendezvous."""
+        """The last started node that runs a worker and does not host the rendezvous."""
         working = {id(self.node_of(worker)) for worker in self.watch.alive()}
         for node in reversed(self.nodes[0 if self.service else 1:]):
             if id(node) in working:
@@ -289,7 +288,7 @@ class Job:
         raise Missing("no node to strike")
 
     def replace(self, node):
-        """Sees the end of a node that was struck, and starts another one in its place."""
+        """Waits for the end of a node that was struck, and starts another one in its place."""
         if not self.watch.wait(lambda: node.process.poll() is not None, END_LIMIT):
             node.kill()
         self.nodes.remove(node)
@@ -298,8 +297,8 @@ class Job:
         self.fill()
 
     def end(self):
-        """All workers end well, and so does the job; what does not is killed. The lab's nodes, of
-        which one may be cut off, end with the lab."""
+        """Makes all workers end well, and with them the job; kills what does not end. The lab's
+        nodes, of which one may be cut off, end with the lab."""
         self.watch.release()
         def left():
             return [node for node in self.nodes if node.process.poll() is None]

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How fast workers' lines get through a launcher, and what CPU time that takes.
+"""Measures how fast workers' lines get through a launcher, and the CPU time for that.
 
     tests/bench/relay/relay_speed.py [--rounds 3] [--workers 1,4,16] [--megabytes 400] [--json FILE]
 
-Lines of 100 bytes from all workers at once, the launcher's stdout on /dev/null: hlaunch with its
-prefix, to console and files, to files alone, beside those of Open MPI's mpirun, mpiexec.hydra and
-torchrun --tee that are installed. Launchers take turns within every round. What the same launch
-takes with no output at all is subtracted, from time and CPU time (that of the workers is in it).
-The others, being slower, get a tenth of the bytes. Checks nothing: a figure is not a test.
+All workers write lines of 100 bytes at once, and the launcher's stdout is /dev/null. hlaunch runs
+with its prefix, to the console, to console and files, and to files alone. It is compared with Open
+MPI's mpirun, mpiexec.hydra and torchrun --tee, if installed. Launchers take turns within every
+round. The same launch without output is subtracted from time and CPU time (which includes the
+workers'). The other launchers are slower and get a tenth of the bytes. This bench asserts nothing.
 """
 
 import argparse
@@ -30,7 +30,7 @@ LIMIT = 120  # Seconds for one launch.
 
 
 def launchers(scratch):
-    """{name: (command up to the program for n workers, share of the bytes)} of what is here."""
+    """{name: (command up to the program for n workers, share of the bytes)}, if installed."""
     hlaunch = [str(BUILD / "bin/hlaunch"), "--no-python", "--log-prefix", "[${rank}] "]
     logs = ["--log-dir", scratch]
     found = {
@@ -84,8 +84,8 @@ def measure(workers, rounds, total):
 
 
 def speeds(size, idle, busy):
-    """(median MB/s, slowest, fastest, CPU seconds for a GB); 0 where output took no time that
-    can be told from the launch itself."""
+    """(median MB/s, slowest, fastest, CPU seconds per GB); 0 if the time of the output cannot be
+    told from that of the launch."""
     idle_time, idle_cpu = (statistics.median(column) for column in zip(*idle))
     times = sorted(took - idle_time for took, _ in busy)
     middle, longest, shortest = (size / 1e6 / took if took > 0.02 else 0

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How many agents one rendezvous carries, and at which price.
+"""Measures how many agents one rendezvous can serve, and at what cost.
 
     tests/bench/rendezvous/rendezvous_speed.py [--agents 64,256,1024,4096,8192] [--rounds 5]
                                                [--idle 4000] [--torch 64,256] [--beside BUILD]
                                                [--token] [--json FILE]
 
-N agents' real streams without workers join one real rendezvous on this machine: the time until the
-last has its assignment, and what the server pays per agent. Then, how much of a core it takes to
-keep idle agents. With --token all of it also with a token, so over TLS, in turns; with HLAUNCH_TLS=off in clear. torchrun's c10d rendezvous, where torch is installed, in the same rounds. Prints
-medians. Checks nothing: a figure is not a test.
+N agents' real streams without workers join one real rendezvous on this machine. The figures are the
+time until the last agent has its assignment, and the server's cost per agent; then the share of a
+core that idle agents cost. With --token it also measures, in turns, with a token, which means over
+TLS; with HLAUNCH_TLS=off that is in clear. The same rounds run torchrun's c10d rendezvous if torch
+is installed. Prints medians. This bench asserts nothing.
 """
 
 import argparse
@@ -26,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = pathlib.Path(os.environ.get("HLAUNCH_BENCH_BIN",
                                        HERE.parents[2] / "build/tests/bench/rendezvous"))
 TOKEN = "0123456789abcdef" * 2
-LIMIT = 120  # Seconds for one round of one size; one that takes longer hangs.
+LIMIT = 120  # Seconds for one round of one size; a longer one counts as a hang.
 ROWS = {"assigned_s": "until the last has its assignment, s",
         "running_s": "until all have said that they run, s",
         "server_ms": "server CPU per agent, ms",
@@ -86,7 +87,7 @@ class Agents:
 
 
 def join(count, threads, preflight, programs=PROGRAMS, token=""):
-    """One job of `count` agents, from nothing to running."""
+    """Runs one job of `count` agents, from nothing until it runs."""
     with Server(count, preflight, programs, token) as server:
         before = server.cost()
         with Agents(server.port, count, threads, programs, token) as agents:
@@ -102,8 +103,8 @@ def join(count, threads, preflight, programs=PROGRAMS, token=""):
 
 
 def idle(count, threads, seconds, token=""):
-    """Percent of a core, and bytes per agent and second, while `count` agents run; KiB of the server
-    for each."""
+    """While `count` agents run: percent of a core, bytes per agent and second, and KiB of the
+    server per agent."""
     with Server(count, token=token) as server:
         empty = server.cost()["rss_kib"]
         with Agents(server.port, count, threads, token=token):
@@ -112,7 +113,7 @@ def idle(count, threads, seconds, token=""):
 
 
 def idle_figures(server, count, seconds):
-    time.sleep(2)  # What the start left behind.
+    time.sleep(2)  # Wait for the end of what the start caused.
     before, began = server.cost(), time.monotonic()
     time.sleep(seconds)
     after, took = server.cost(), time.monotonic() - began
@@ -130,14 +131,14 @@ def torch_python():
 
 
 def torch_join(count):
-    """None if it takes longer than LIMIT."""
+    """The figures of one run, or None if it takes longer than LIMIT."""
     with subprocess.Popen([str(torch_python()), str(HERE / "torch_rendezvous.py"), str(count)],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           start_new_session=True) as program:
         try:
             out, _ = program.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
-            os.killpg(program.pid, signal.SIGKILL)  # With its nodes.
+            os.killpg(program.pid, signal.SIGKILL)  # This also kills its nodes.
             return None
     if program.returncode != 0:
         raise SystemExit(f"torch_rendezvous.py {count} ended with {program.returncode}")
@@ -205,7 +206,7 @@ def main():
             if args.token:
                 record["token"][n].append(join(n, args.threads, args.preflight, token=TOKEN))
         for n in args.torch:
-            if None not in record["torch"][n]:  # What takes too long is tried once.
+            if None not in record["torch"][n]:  # A size that takes too long is tried once.
                 record["torch"][n].append(torch_join(n))
     if args.agents:
         print_joins("hlaunch", record["join"], args.agents)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""How long torchrun's c10d rendezvous takes for N nodes on this machine.
+"""Measures how long torchrun's c10d rendezvous takes for N nodes on this machine.
 
     torch_rendezvous.py NODES
 
-The store is a process of its own, every node another, all forked from this one, so that nobody
-pays for the import of torch. Prints one line of JSON once all nodes have their rank.
+The store and every node are processes of their own, all forked from this one, so that no figure
+includes the import of torch. Prints one line of JSON once all nodes have their rank.
 """
 
 import json
@@ -27,7 +27,7 @@ def cpu_ms():
 
 
 def serve(port_to, until):
-    """The process of the store: tells its port, and what it cost, once told to end."""
+    """The process of the store: writes its port, and its cost once it is told to end."""
     store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     os.write(port_to, f"{store.port}\n".encode())
     before = cpu_ms()
@@ -45,7 +45,7 @@ def join(port, nodes, index, start, done):
     backend, store = create_backend(parameters)
     info = create_handler(store, backend, parameters).next_rendezvous()
     os.write(done, f"{info.rank}\n".encode())
-    time.sleep(3600)  # Keeps its place until it is killed.
+    time.sleep(3600)  # It keeps its place until it is killed.
 
 
 def fork(function, *arguments):
@@ -69,7 +69,7 @@ def main():
     ready, done = os.pipe()
     members = [fork(join, port, nodes, index, start, done) for index in range(nodes)]
     os.close(done)
-    time.sleep(1)  # Until all wait for the start; this is no timing.
+    time.sleep(1)  # Until all wait for the start; this is not measured.
     began = time.monotonic()
     os.write(go, b"x" * nodes)
     ranks = os.fdopen(ready)

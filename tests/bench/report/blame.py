@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What the final report says of planted failures: hlaunch beside torchrun.
+"""Compares the final reports of hlaunch and torchrun on planted failures.
 
     tests/bench/report/blame.py [--jobs 4] [--only REGEX] [--minutes 15] [--without-torchrun]
                                 [--json FILE] [-v]
 
-Hosts are namespaces (tests/end_to_end/lab.py). A report is right in its rank and host if its first
-line names them, of torchrun's its "Root Cause"; in its cause if that line has the pattern of
-plants.py, anywhere in torchrun's. Seconds run from the failure, which the worker or the bench
-writes down, to the report's first line. Checks nothing: a figure is not a test.
+Hosts are namespaces (tests/end_to_end/lab.py). Rank and host of a report are right if its first
+line names them; for torchrun, if its "Root Cause" does. The cause is right if that line has the
+pattern of plants.py; for torchrun, if any line does. Seconds run from the failure, whose time the
+worker or the bench records, to the report's first line. This bench asserts nothing.
 """
 
 import argparse
@@ -29,8 +29,8 @@ import lab
 import planted_failures_test as planted
 
 MOST_LINES = 10
-LIMIT = 75  # Seconds for one run; one that takes longer has no report.
-SETTLE = 1.5  # Seconds in which the rest of a report comes.
+LIMIT = 75  # Seconds for one run; a slower one counts as without a report.
+SETTLE = 1.5  # Seconds to wait for the rest of a report.
 HEAD = {"hlaunch": r"^hlaunch(?:\[[^]]*\])?: (?:error: )?job (?:failed|stopped): .*$",
         "torchrun": r"^Root Cause \(first observed failure\):$"}
 OWN = r"^hlaunch(?:\[[^]]*\])?: (?:error: )?"
@@ -38,8 +38,8 @@ OWN = r"^hlaunch(?:\[[^]]*\])?: (?:error: )?"
 
 @dataclasses.dataclass
 class Result:
-    """Of one run: what is right, and what was said."""
-    rank: bool = None  # None: there is none to be named.
+    """The result of one run: what is right, and the report."""
+    rank: bool = None  # None if there is no rank to be named.
     host: bool = None
     cause: bool = False
     advice: str = ""  # "right", "wrong", "missing", "none".
@@ -98,7 +98,7 @@ def begin(launcher, plant, nodes, folder):
 
 
 def struck(folder, launched, by_bench):
-    """(when it was, the host): of the strike, of the worker's mark, else the launch."""
+    """(time of the failure, host): of the strike, else the worker's mark, else the launch."""
     if by_bench:
         return by_bench, None
     try:
@@ -109,7 +109,7 @@ def struck(folder, launched, by_bench):
 
 
 def watch(runs, pattern, until):
-    """(the run whose report is the first, when it was seen); None where all end without."""
+    """(the run whose report comes first, when it was seen); None if all end without a report."""
     while time.monotonic() < until:
         over = runs[0].process.poll() is not None
         for run in runs:
@@ -149,7 +149,7 @@ def judge(launcher, plant, report, seconds, host):
 
 
 def refused(plant, run, seconds):
-    """Where no job began: what hlaunch said last, which is all there is."""
+    """The result where no job began: hlaunch's last message is all there is."""
     said = planted.jobs.own_lines(run)
     if (plant.hosts > 1 and not plant.console) or run.process.poll() in (None, 0) or not said:
         return Result(report="no report: " + run.err[-800:])
@@ -161,13 +161,13 @@ def refused(plant, run, seconds):
 
 
 def run(launcher, plant):
-    """One launcher on one plant."""
+    """Runs one launcher on one plant."""
     with lab.Lab(plant.hosts) as hosts:
         try:
             return run_on(hosts, launcher, plant)
         finally:
             for one in hosts.runs:
-                one.process.kill()  # nsenter stands still where what it started does.
+                one.process.kill()  # nsenter stays stopped if its child was stopped.
 
 
 def run_on(hosts, launcher, plant):
@@ -187,7 +187,7 @@ def run_on(hosts, launcher, plant):
             return Result(report=f"never began: {runs[0].err[-800:]}")
         by_bench = time.time()
         plant.strike(nodes, runs)
-    # Where a node is struck its own report does not count: nobody may ever read it.
+    # The report of a struck node itself does not count: it may be impossible to read.
     seen = [run for run, node in zip(runs, nodes) if not plant.strike or node.index != plant.host]
     told = runs[plant.console]
     found, when = watch([told] if launcher == "hlaunch" else seen, HEAD[launcher], until)
@@ -201,7 +201,7 @@ def run_on(hosts, launcher, plant):
 
 
 class Table:
-    """Runs all, several at a time, and prints what comes of it."""
+    """Runs all plants, several at a time, and prints the results."""
 
     def __init__(self, chosen, launchers, verbose):
         self.chosen, self.launchers, self.verbose = chosen, launchers, verbose
@@ -227,7 +227,7 @@ class Table:
         return result.misses(self.chosen[number]) if result.seconds is not None else ["no report"]
 
     def run(self, jobs, until):
-        """All of hlaunch's; of torchrun's those that begin before `until`."""
+        """Runs all of hlaunch's plants, and those of torchrun's that begin before `until`."""
         self.until = until
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             tasks = [pool.submit(self.one, launcher, number) for launcher in self.launchers
@@ -237,7 +237,7 @@ class Table:
                 task.result()
 
     def of(self, launcher, name, group=None):
-        """ "103 of 109": where it was to be named, and where it was."""
+        """For example "103 of 109": how often it was named, of the times that it should be."""
         right = [bool(value) for value in self.asked(launcher, name, group)]
         return f"{sum(right)} of {len(right)}" if right else "–"
 

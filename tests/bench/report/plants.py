@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The failures that blame.py plants: what runs where, what strikes it, and what a right report says.
+"""The failures that blame.py plants: the programs, the strike, and what a right report says.
 
-A plant's rank and host are those that have to be named. Most are of the end-to-end test.
+The report has to name a plant's rank and host. Most plants come from the end-to-end test.
 """
 
 import dataclasses
@@ -21,12 +21,12 @@ import jobs  # noqa: E402
 import lab  # noqa: E402
 import planted_failures_test as planted  # noqa: E402
 
-SOON = 1.0  # Seconds, where the kernel tells of the failure.
-TORCH_ENDS = 2.0  # The same, of a worker that takes its time to end after its exception.
-START = 3.0  # From the launch on, where no worker begins.
+SOON = 1.0  # Seconds, where the kernel reports the failure.
+TORCH_ENDS = 2.0  # Seconds, where a worker takes its time to end after its exception.
+START = 3.0  # Seconds from the launch, where no worker starts.
 LOSS_LIMIT = 6
-SILENCE = LOSS_LIMIT + 8  # The limit, the lease and a second; what waits for it ends in it.
-WAITS = 3 + 5  # A time-out of the workers, and the time in which all of them tell of it.
+SILENCE = LOSS_LIMIT + 8  # The limit, the lease and a second; all waits for silence end in that.
+WAITS = 3 + 5  # A time-out of the workers, and the time in which all of them report it.
 COMM_RANK = str(pathlib.Path(lab.BIN).parent / "tests/workers/hlaunch_test_comm_rank")
 
 
@@ -36,20 +36,20 @@ class Plant:
     name: str
     words: tuple  # The program and its arguments.
     cause: str  # A pattern in the first line of the report.
-    rank: int = None  # To be named; None: any, or none.
+    rank: int = None  # The rank to be named; None if any or none will do.
     host: int = 0
-    advice: str = ""  # A pattern in the advice; "": there need be none.
+    advice: str = ""  # A pattern in the advice; empty if there may be none.
     hosts: int = 1
     nproc: int = 4
     python: str = jobs.PYTHON
-    options: tuple = ()  # Of hlaunch.
+    options: tuple = ()  # Options of hlaunch.
     env: dict = dataclasses.field(default_factory=dict)
     only: dict = dataclasses.field(default_factory=dict)  # Node: {"words", "options", "env"} there.
     prepare: typing.Callable = None  # (nodes), before the job.
-    strike: typing.Callable = None  # (nodes, runs), once a worker of the host says "stands".
+    strike: typing.Callable = None  # (nodes, runs), once a worker of the host has printed "stands".
     within: float = SOON
-    console: int = 0  # The node whose report counts: where a person can know.
-    torchrun: bool = True  # Whether it can run this.
+    console: int = 0  # The node whose report counts, since a user can read it.
+    torchrun: bool = True  # Whether torchrun can run this.
 
 
 def of_test(group, plant, hosts=1, nproc=4, **more):
@@ -66,7 +66,7 @@ def of_test(group, plant, hosts=1, nproc=4, **more):
 
 
 def worker(name, cause, advice="", rank=1, text=(), hosts=1, nproc=4, **more):
-    """One that fails by itself, in the way of planted_failures.py."""
+    """A worker that fails by itself, in a way of planted_failures.py."""
     return Plant("a worker", text[0][:40] if text else name,
                  (planted.PROGRAM, name, str(rank), f"node{rank // nproc}", *text), cause, rank,
                  rank // nproc, advice, hosts, nproc, **more)
@@ -103,7 +103,7 @@ FURTHER = [
     worker("pickle_error", r"PicklingError|AttributeError: Can't pickle"),
     worker("own_time_out", r"TimeoutError: the storage of the data set"),
     worker("with_a_warning", r"ValueError: bad batch"),
-    # In the words of those who say it.
+    # Messages in the words of the libraries that print them.
     worker("says", r"CUDA out of memory", "smaller batch",
            text=("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79 GiB in all",)),
     worker("says", r"invalid device ordinal", "fewer GPUs than workers",
@@ -162,7 +162,7 @@ def freeze(nodes, runs):
 
 
 def kill_hlaunch(nodes, runs):
-    """Agent and keeper, together."""
+    """Kills agent and keeper together."""
     keeper = runs[-1].pid
     agent = lab.children(keeper)
     for pid in (*agent, keeper):
@@ -190,7 +190,7 @@ def in_network(node, *command):
 
 
 def reject(nodes, runs):
-    """A firewall that is switched on in the middle of the work."""
+    """Switches on a firewall while the job runs."""
     for chain in ("INPUT", "OUTPUT"):
         in_network(nodes[-1], "iptables", "-I", chain, "-i" if chain == "INPUT" else "-o", "eth0",
                    "-p", "tcp", "-j", "REJECT", "--reject-with", "tcp-reset")
@@ -227,7 +227,7 @@ NODES += [node_dies("its agent is killed", kill_agent, SOON, 2),
               ("cable pulled", cut, SILENCE)])]
 
 
-# Networks that were bad from the start.
+# Networks that are bad from the start.
 def allow_no_new_ports(nodes):
     in_network(nodes[-1], "iptables", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "--syn", "--dport",
                "30000:65535", "-j", "DROP")
@@ -242,7 +242,7 @@ def reject_new_ports(nodes):
 
 
 def make_hole(nodes):
-    """Large frames vanish: what a tunnel with a smaller MTU does that swallows ICMP, too."""
+    """Large frames vanish, as in a tunnel with a smaller MTU that also swallows ICMP."""
     for node in nodes:
         in_network(node, "iptables", "-A", "INPUT", "-i", "eth0", "-m", "length", "--length",
                    "1300:65535", "-j", "DROP")
@@ -269,7 +269,7 @@ NETWORKS = [
 ]
 
 
-# Nodes where nothing starts.
+# Nodes on which nothing starts.
 def write(path, text, mode=0o755):
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -278,7 +278,7 @@ def write(path, text, mode=0o755):
 
 
 def scripts(nodes):
-    """Programs that cannot be run, in the folder of every node."""
+    """Writes programs that cannot be run into the folder of every node."""
     for node in nodes:
         here = node.folder
         write(here / "no_run_bit.sh", "#!/bin/sh\nexit 0\n", 0o644)
@@ -304,7 +304,7 @@ def scripts(nodes):
 
 
 def need_library(here):
-    """A program whose library is gone."""
+    """Makes a program whose library is gone."""
     (here / "lib").mkdir()
     write(here / "f.c", "int f(void) { return 0; }\n", 0o644)
     write(here / "m.c", "int f(void); int main(void) { return f(); }\n", 0o644)
@@ -315,7 +315,7 @@ def need_library(here):
 
 
 def start(name, words, cause, advice="", hosts=(1, 2), torchrun=True, bare=False, **more):
-    """On one host, and on the second of two whose first one is well."""
+    """Yields a plant on one host, and one on the second of two hosts; the first is healthy."""
     options = ("--no-python",) if bare else ()
     for count in hosts:
         if count == 1:

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What --store-proxy saves the master store and costs a request: nodes of workers, on this machine.
+"""Measures what --store-proxy saves the master store, and what it costs a request, on this machine.
 
     tests/bench/store/proxy_speed.py [--nodes 8] [--workers 64] [--rounds 5] [--millis 400]
 
 The same load reaches one store directly, through a proxy for each node, and through one that
-encrypts, in turns. All share this
-machine's processors, the proxies too, which have their own in a cluster: requests per second and
-latency are worse here than there. Connections and CPU are the store's own. Checks nothing: a figure
-is not a test.
+encrypts, in turns. All of them share this machine's processors, also the proxies, which have their
+own in a cluster: requests per second and latency are worse here than there. Connections and CPU are
+the store's own. This bench asserts nothing.
 """
 
 import argparse
@@ -38,14 +37,14 @@ def cpu_seconds(pid):
 
 
 def connections(port):
-    """Established on this port's side, IPv4 and IPv6."""
+    """The number of established connections of this local port, IPv4 and IPv6."""
     lines = [line.split() for name in ("tcp", "tcp6")
              for line in pathlib.Path("/proc/net", name).read_text(encoding="ascii").splitlines()]
     return sum(words[3] == "01" and words[1].endswith(f":{port:04X}") for words in lines)
 
 
 def loads(ports, pid, row, options):
-    """One row on all nodes at once: (requests, seconds, p50, p99, the store's connections)."""
+    """Runs one row on all nodes at once: (requests per second, median p50, worst p99)."""
     op, size, keys = row
     running = [subprocess.Popen([LOAD, str(port), "requests", op, str(options.workers),
                                  str(options.millis), str(size), str(keys), str(pid)],

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Whether the master store is linearisable per key, over many histories under random faults.
+"""Checks that the master store is linearisable per key, over many histories under random faults.
 
     tests/bench/store/store_histories.py [--seeds 1:10] [--faults 40] [--longest 3]
 
-Each seed is one job of tests/fault/store_history_test.py, with its faults and its check: odd ones
-with a token, so that the proxy's connection is encrypted, even ones without. One history takes some
-two minutes. Prints a row for each; what has no order is printed as the shortest piece that shows
-it, and the exit code is 1.
+Each seed is one job of tests/fault/store_history_test.py, with its faults and its check: odd seeds
+with a token, so that the proxy's connection is encrypted, even seeds without. One history takes
+about two minutes. Prints a row for each. If no order explains a history, it prints the shortest
+piece that shows this, and the exit code is 1.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SKIP = 77
 
 
 def history(seed, options):
-    """Prints the row of one seed; whether all had an order."""
+    """Prints the row of one seed; returns whether all keys had an order."""
     kind = "History" if seed % 2 else "HistoryInClear"
     done = subprocess.run(
         [sys.executable, TEST, "--seed", str(seed), "--faults", str(options.faults), "--longest",

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""hlaunch's master store beside PyTorch's own server, under the same load, on this machine.
+"""Compares hlaunch's master store with PyTorch's own server, under the same load, on this machine.
 
     tests/bench/store/store_speed.py [--rounds 7] [--rows REGEX] [--beside BUILD] [--json FILE]
 
 The servers take turns within every round, so that a machine that slows down slows both. Each runs
-on one processor and its load on another, where there are two. Prints medians and ratios: over 1 is
-better than PyTorch's, or with --beside than that other build of hlaunch. Checks nothing: a figure
-is not a test.
+on one processor and its load on another, if there are two. Prints medians and ratios: over 1 is
+better than PyTorch's, or with --beside than that other build of hlaunch. This bench asserts
+nothing.
 """
 
 import argparse
@@ -37,8 +37,8 @@ print(store.port, flush=True)
 sys.stdin.read()
 """
 # PyTorch's server asks the name server for the name of each client, and does nothing else until the
-# answer comes: 0.5 ms each here, and 5 s where one is lost. That is measured where it is asked for;
-# else it sees an nsswitch.conf of its own, in which hosts come from /etc/hosts alone.
+# answer comes: 0.5 ms each here, and 5 s if one is lost. With --names that is measured; otherwise
+# the server sees its own nsswitch.conf, in which hosts come from /etc/hosts alone.
 WITHOUT_NAMES = ["unshare", "--mount", "--map-root-user", "sh", "-c",
                  'printf "hosts: files\\n" >"$0" && mount --bind "$0" /etc/nsswitch.conf && exec "$@"']
 SERVERS = {
@@ -46,7 +46,7 @@ SERVERS = {
     "torch": [TORCH, "-c", TORCH_SERVER],
 }
 
-# One torch client: "rate p50 p99" of each call, as the C++ load prints it.
+# One torch client. It prints "rate p50 p99" for each call, like the C++ load.
 TORCH_CLIENT = """
 import sys, time
 import torch.distributed as dist
@@ -87,7 +87,7 @@ def pinned(index, command):
 
 
 class Server:
-    """One running server. A context manager."""
+    """One running server. Use it as a context manager."""
 
     def __init__(self, command):
         self.client = None
@@ -106,7 +106,7 @@ class Server:
             process.wait(30)
 
     def call(self, name, millis):
-        """What a torch client says about `name`; the client is started once."""
+        """A torch client's figures for `name`; the client is started once."""
         if self.client is None:
             self.client = subprocess.Popen(
                 pinned(-1, [TORCH, "-c", TORCH_CLIENT, self.port, str(millis)]), text=True,
@@ -116,7 +116,7 @@ class Server:
         return [float(word) for word in self.client.stdout.readline().split()]
 
     def resident(self):
-        """KiB of memory that this process alone has."""
+        """KiB of memory that the process shares with no other."""
         text = pathlib.Path(f"/proc/{self.process.pid}/smaps_rollup").read_text(encoding="utf-8")
         return sum(int(n) for n in re.findall(r"^Private_\w+: +(\d+)", text, re.M))
 
@@ -126,8 +126,8 @@ class Server:
         return [float(word) for word in done.stdout.split()]
 
 
-# A row: name, and a function of a server that gives {figure: value}. Figures in /s are the better
-# the larger they are, all others the smaller.
+# A row: a name, and a function of a server that returns {figure: value}. Figures in /s are better
+# when larger, all others when smaller.
 
 def request_row(op, connections, size, keys=1):
     many = f" x {keys}" if keys > 1 else ""
@@ -149,7 +149,7 @@ def timed_row(name, mode, connections):
 
 def memory_row(connections):
     def measure(server, _):
-        server.load("storm", 1)  # What the first client brings about is not counted.
+        server.load("storm", 1)  # The effects of the first client are not counted.
         before = server.resident()
         holder = subprocess.Popen([LOAD, server.port, "hold", str(connections)], text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -160,12 +160,12 @@ def memory_row(connections):
         finally:
             holder.stdin.close()
             holder.wait(30)
-            time.sleep(0.2)  # The server closes its ends: not while the next row is measured.
+            time.sleep(0.2)  # The server closes its ends now, not during the next row.
     return f"memory of {connections} conn.", measure
 
 
 def rows(most):
-    found = [memory_row(most)]  # First: what a server kept from an earlier row would hide it.
+    found = [memory_row(most)]  # First: memory that a server keeps from earlier rows would hide it.
     for connections in (1, 64, 1000, 4000):
         if connections > most:
             continue
@@ -225,7 +225,7 @@ def main():
         print(f"skipped: there is no {TORCH}")
         sys.exit(77)
     if not args.names:
-        file = tempfile.NamedTemporaryFile()  # Lives as long as this process.
+        file = tempfile.NamedTemporaryFile()  # It lives as long as this process.
         SERVERS["torch"] = [*WITHOUT_NAMES, file.name, *SERVERS["torch"]]
     other = "torch"
     if args.beside:

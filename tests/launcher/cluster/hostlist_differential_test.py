@@ -5,9 +5,9 @@
 
     hostlist_differential_test.py PATH_TO_hostlist_main [SEED]
 
-Valid ones are put to scontrol many at once (a list of lists is a list), wrong ones one by one, for
-scontrol drops the whole list. Where scontrol takes what nobody means, hlaunch refuses; those are
-named in `meant`, and nothing else may differ.
+scontrol gets valid lists many at once (a list of lists is a list), but wrong ones one by one, since
+it drops the whole list. hlaunch refuses some mistakes that scontrol accepts; `meant` names those,
+and nothing else may differ.
 """
 
 import os
@@ -51,7 +51,7 @@ def valid(rng):
 
 
 def broken(rng):
-    """A valid one with one character put in, taken out or doubled."""
+    """A valid list with one character inserted, removed or doubled."""
     text = valid(rng)
     at = rng.randrange(len(text))
     return rng.choice((text[:at] + rng.choice("[]-,:x1 ") + text[at:], text[:at] + text[at + 1:],
@@ -59,9 +59,9 @@ def broken(rng):
 
 
 def meant(text):
-    """Whether `text` has nothing that scontrol takes and hlaunch refuses on purpose: blanks in
-    brackets, a bracket without its half or within another, a range without an end or with more
-    than digits before its dash, numbers beyond 64 bits."""
+    """Whether `text` has none of the mistakes that scontrol accepts and hlaunch refuses on purpose:
+    blanks in brackets, an unmatched or nested bracket, a range without an end or with more than
+    digits before its dash, numbers beyond 64 bits."""
     inside = re.findall(r"\[([^]]*)\]", text)
     garbage = re.compile(r"[\s\[]|-(,|$)|\d{19}|\d[^\d,-][^,]*-")
     plain = re.sub(r"\[[^]]*\]", "", text)
@@ -69,10 +69,10 @@ def meant(text):
 
 
 def scontrol(text, env):
-    """The hosts, or None where it finds an error. The comma keeps options out."""
+    """The hosts, or None if scontrol finds an error. The comma keeps it from reading an option."""
     done = subprocess.run(["scontrol", "show", "hostnames", "," + text], env=env, text=True,
                           timeout=200, capture_output=True, check=False)
-    # A wrong item with several brackets it only complains of, and leaves it out.
+    # scontrol only warns of a wrong item with several brackets, and leaves it out.
     if "Invalid hostlist" in done.stdout or done.stderr or done.returncode != 0:
         return None
     return done.stdout.split()
@@ -89,7 +89,7 @@ def main():
     assert len(ours) == len(lists), f"{len(ours)} answers for {len(lists)} lists"
     wrong, refused, exempt = [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        conf = os.path.join(folder, "slurm.conf")  # scontrol reads one, whatever it is asked.
+        conf = os.path.join(folder, "slurm.conf")  # scontrol always reads a configuration.
         with open(conf, "w", encoding="utf-8") as file:
             file.write("ClusterName=x\nSlurmctldHost=localhost\nNodeName=n1\n"
                        "PartitionName=p Nodes=ALL\n")
@@ -102,7 +102,7 @@ def main():
                           for text, mine in zip(lists[at:at + BATCH], ours[at:at + BATCH])
                           if mine.split() != scontrol(text, env)]
         for text, mine in zip(lists[VALID:], ours[VALID:]):
-            if mine == "! more than 65536 hosts":  # scontrol makes them all, however many.
+            if mine == "! more than 65536 hosts":  # scontrol has no limit.
                 continue
             if not meant(text):
                 exempt += 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`hlaunch` as it was built, beside a small hlaunchd that knows one job: what a person types and sees.
+"""The built `hlaunch` with a small hlaunchd that knows one job: what a user types and sees.
 
 Usage: words_test.py BUILD_FOLDER
 """
@@ -26,7 +26,7 @@ TIME = "2026-11-25T16:41:07.123Z"
 
 
 class Daemon:
-    """Answers as hlaunchd would; `job` is the cluster's only one. Tests change what it knows."""
+    """Answers like hlaunchd; `job` is the cluster's only job. Tests change its data."""
 
     def __init__(self, path):
         self.here = {"version": "1", "host": "node0", "head": "node0:29400", "connected": True, "trouble": ""}
@@ -129,7 +129,7 @@ class Daemon:
 
 
 class Words(unittest.TestCase):
-    """Each word, from its command line to its exit code."""
+    """Each command, from its command line to its exit code."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -204,7 +204,8 @@ class Words(unittest.TestCase):
         self.assertNotIn("submit", [ask for ask, _ in self.daemon.asked])
 
     def test_a_daemon_that_does_not_run_starts_nothing_here(self):
-        # Its socket stays. To close it alone would leave it to who waits in accept.
+        # The socket's file stays. close() alone would leave the socket open in the thread that is
+        # in accept.
         self.daemon.listener.shutdown(socket.SHUT_RDWR)
         self.daemon.listener.close()
         for words in (("--nnodes", "2", "/bin/true"), ("ps",), ("nodes",), ("logs", "17"), ("stop", "17"),
@@ -287,7 +288,7 @@ class Words(unittest.TestCase):
     def test_attach_and_stop_are_left_with_the_code_of_the_signal(self):
         self.daemon.run()
         stop = self.start("stop", "17")
-        self.daemon.await_question("job", 2)  # It takes signals before it asks for the end.
+        self.daemon.await_question("job", 2)  # It handles signals before it asks for the job's end.
         stop.send_signal(signal.SIGTERM)
         self.assertEqual(self.end(stop)[0], 128 + signal.SIGTERM)
         self.daemon.say(0, "[0] hello")

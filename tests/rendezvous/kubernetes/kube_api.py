@@ -1,22 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A small API server of Kubernetes: Leases and ConfigMaps with resourceVersion, uid and preconditions
-as the real one has them, over HTTPS with tokens, or in clear as behind `kubectl proxy`; and faults on
-demand.
+"""A small API server of Kubernetes: Leases and ConfigMaps with resourceVersion, uid and
+preconditions like the real one, over HTTPS with tokens, or in clear as behind `kubectl proxy`; and
+faults on demand.
 
     kube_api.py [--listen ADDR] [--port N] [--cert FILE --key FILE] [--tokens FILE]
 
-Prints its port, and the port on 127.0.0.1 where tests tell it what to do: a POST of one of
+Prints its port, and the port on 127.0.0.1 at which tests control it with a POST of one of
 
     {"fault": {"verb": "PUT", "resource": "leases", "times": 2, "status": 429, "retry_after": 1}}
     {"fault": {"verb": "PUT", "resource": "configmaps", "times": 1, "lose": true}}    done, not answered
     {"fault": {"verb": "GET", "resource": "configmaps", "times": 1, "delay": 2}}
-    {"away": true}                    it answers nobody, and connections end
-    {"forbid": ["list configmaps"]}   what the Role lacks
-    {"delete": "leases/hlaunch"}      as a person with kubectl; {"put": {…}} of an object likewise
+    {"away": true}                    it answers no request, and connections end
+    {"forbid": ["list configmaps"]}   verbs that the Role lacks
+    {"delete": "leases/hlaunch"}      as kubectl does; {"put": {…}} writes an object likewise
 
-A GET tells all objects, and how often each verb was asked for.
+A GET returns all objects, and the number of requests by verb.
 """
 
 import argparse
@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 def check(resource, item):
-    """What the real one validates of it."""
+    """Validates what the real server validates."""
     meta, wrong = item["metadata"], []
     if not NAME.match(meta.get("name", "")) or len(meta["name"]) > 253:
         wrong.append("metadata.name")
@@ -70,7 +70,7 @@ def check(resource, item):
 
 
 class Objects:
-    """All objects, one change at a time."""
+    """All objects; a lock serializes the changes."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -78,7 +78,7 @@ class Objects:
 
     def stamp(self, item):
         self.revision += 1
-        item["metadata"]["resourceVersion"] = f"rv-{self.revision}"  # Opaque to whoever reads it.
+        item["metadata"]["resourceVersion"] = f"rv-{self.revision}"  # Opaque to clients.
         item["metadata"]["managedFields"] = [{"manager": "hlaunch"}]
         return item
 
@@ -110,7 +110,7 @@ class Objects:
     def replace(self, key, item):
         meta, old = item["metadata"], self.items.get(key)
         if old is None:
-            # A Lease may be made by a PUT, but not where it must be the one of a uid.
+            # A PUT may create a Lease, unless the Lease must have a certain uid.
             raise (self.conflict if key[1] == "leases" and meta.get("uid") else self.missing)(*key[1:])
         for field in ("uid", "resourceVersion"):
             if meta.get(field, old["metadata"][field]) != old["metadata"][field]:
@@ -188,7 +188,7 @@ def verb_of(method, name):
 
 class Answering(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # An answer goes out as one.
+    wbufsize = -1  # An answer is sent in one piece.
     disable_nagle_algorithm = True
     world = None
 
@@ -227,7 +227,7 @@ class Api(Answering):
             if isinstance(self.request, ssl.SSLSocket):
                 self.request.do_handshake()
         except OSError:
-            pass  # It does not believe the certificate, say. Then it says nothing, either.
+            pass  # The client may reject the certificate; then it sends nothing, either.
         self.world.connections.add(self.request)
         super().setup()
 

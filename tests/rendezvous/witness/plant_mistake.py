@@ -3,14 +3,14 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """plant_mistake.py NAME ROOT OUT: writes a source of rendezvous/witness with one mistake to OUT.
 
-The simulation of witnesses must find each of them (CMakeLists.txt beside this). A mistake whose
-place is not in the source any more is an error: look for the new place.
+The simulation of witnesses must find each mistake (see CMakeLists.txt beside this). If the source
+no longer has the place of a mistake, that is an error: find the new place.
 """
 
 import pathlib
 import sys
 
-# Name: file, what it says, what it is to say instead.
+# By name: the file, the correct text, the mistake that replaces it.
 MISTAKES = {
     "answers_of_old_terms": (
         "followers.cc", "follower->ballot == ballot", "follower->ballot.term <= ballot.term"),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""The program that Lightning's documentation of its command line begins with, word for word."""
+"""The first program in Lightning's documentation of its command line, word for word."""
 
 # main.py
 from lightning.pytorch.cli import LightningCLI

@@ -12,7 +12,7 @@ from lightning.pytorch.demos.boring_classes import BoringDataModule, BoringModel
 
 class Model(BoringModel):
     def on_train_end(self):
-        # In one write, which print is not: both ranks have one pipe.
+        # One write, unlike print: both ranks share one pipe.
         sys.stdout.write(f"OK: rank {self.global_rank} of {self.trainer.world_size}\n")
         atexit.register(os._exit, 0)  # torch may abort as Python ends (pytorch issue 190489).
 

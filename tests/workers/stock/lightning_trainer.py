@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Lightning's Trainer with its demo model on `WORLD_SIZE` CPU workers; all must end alike."""
+"""Lightning's Trainer with its demo model on `WORLD_SIZE` CPU workers; all must get the same
+result."""
 
 import os
 
@@ -11,7 +12,7 @@ from lightning.pytorch.demos.boring_classes import BoringDataModule, BoringModel
 
 
 class Model(BoringModel):
-    """The demo model, which also says on how many ranks it is, and what their mean loss was."""
+    """The demo model, which also logs the number of samples on all ranks, and their mean loss."""
 
     def __init__(self):
         super().__init__()
@@ -32,7 +33,7 @@ def main():
                         limit_train_batches=4, enable_progress_bar=False,
                         enable_model_summary=False, logger=False,
                         default_root_dir=os.environ.get("TMPDIR", "."))
-    torch.manual_seed(trainer.global_rank)  # Ranks begin apart; DDP hands out rank 0's parameters.
+    torch.manual_seed(trainer.global_rank)  # Ranks differ; DDP sends rank 0's parameters to all.
     model = Model()
     trainer.fit(model, datamodule=BoringDataModule())
 
@@ -41,7 +42,7 @@ def main():
     losses = trainer.strategy.all_gather(trainer.callback_metrics["val_loss"])
     assert losses.unique().numel() == 1, f"ranks logged other losses: {losses}"
     assert int(trainer.callback_metrics["seen"]) == 64, "not every sample was seen once"
-    # Gloo's thread lets go of the tensors before: else it may abort the end.
+    # Gloo's thread releases the tensors before that; otherwise it may abort the end.
     trainer.strategy.barrier()
     print(f"OK: rank {trainer.global_rank} of {trainer.world_size}, node {trainer.node_rank}, "
           f"{type(trainer.strategy.cluster_environment).__name__}", flush=True)

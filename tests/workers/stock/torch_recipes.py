@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""What torch's tutorials do in a distributed job, one after the other, on CPUs with gloo."""
+"""The contents of torch's tutorials for distributed jobs, one after the other, on CPUs with
+gloo."""
 
 import os
 import sys
@@ -19,14 +20,14 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def everyone(value):
-    """What each rank says, in rank order."""
+    """The values of all ranks, in rank order."""
     found = [None] * dist.get_world_size()
     dist.all_gather_object(found, value)
     return found
 
 
 def sampler_and_ddp():
-    """Every sample is seen once by one rank, and the parameters stay the same everywhere."""
+    """One rank sees each sample once, and the parameters stay the same everywhere."""
     torch.manual_seed(dist.get_rank())
     data = TensorDataset(torch.arange(64.0).reshape(-1, 1))
     sampler = DistributedSampler(data, shuffle=True, seed=3)
@@ -53,7 +54,7 @@ def sharded_model(mesh):
 
 
 def fsdp_and_checkpoint(folder):
-    """Parameters are sharded over all ranks, saved by all, and come back the same."""
+    """Parameters are sharded over all ranks, saved by all, and the same after loading."""
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     model, optimizer = sharded_model(mesh)
     torch.manual_seed(dist.get_rank())
@@ -81,7 +82,7 @@ def tell_pid(index, pids):
 
 
 def spawn_within():
-    """A worker may start processes of its own."""
+    """A worker may start its own processes."""
     pids = torch.zeros(1, dtype=torch.int64).share_memory_()
     mp.spawn(tell_pid, args=(pids,), nprocs=1)
     assert pids[0] not in (0, os.getpid())
@@ -90,7 +91,7 @@ def spawn_within():
 @record
 def main():
     assert dist.is_torchelastic_launched()
-    dist.init_process_group()  # Chooses the backend by itself.
+    dist.init_process_group()  # It chooses the backend by itself.
     rank, world = dist.get_rank(), dist.get_world_size()
     assert everyone(rank) == list(range(int(os.environ["WORLD_SIZE"])))
     if sys.argv[1] == "--fail" and rank == world - 1:
@@ -100,7 +101,7 @@ def main():
     fsdp_and_checkpoint(sys.argv[1])
     spawn_within()
     hosts = set(everyone(os.uname().nodename))
-    dist.barrier()  # Gloo's thread lets go of the tensors before: else it may abort the end.
+    dist.barrier()  # Else Gloo's thread, which holds tensors, may abort the end.
     print(f"OK: rank {rank} of {world} on {len(hosts)} hosts", flush=True)
     dist.destroy_process_group()
 

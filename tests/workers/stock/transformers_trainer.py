@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""transformers' Trainer with a tiny model of random weights; all ranks must end alike."""
+"""transformers' Trainer with a tiny model of random weights; all ranks must end with the same
+result."""
 
 import sys
 
@@ -10,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 
 class Sequences(torch.utils.data.Dataset):
-    """Made-up sentences: counting in steps of one."""
+    """Artificial sentences: tokens that count in steps of one."""
 
     def __len__(self):
         return 64
@@ -36,7 +37,7 @@ def main():
     dist.all_gather_object(found, (loss, sum(p.sum().item() for p in model.parameters())))
     assert len(set(found)) == 1, f"ranks ended differently: {found}"
     assert arguments.world_size == dist.get_world_size() == len(found)
-    dist.barrier()  # Gloo's thread lets go of the tensors before: else it may abort the end.
+    dist.barrier()  # Else Gloo's thread, which holds tensors, may abort the end.
     print(f"OK: rank {arguments.process_index} of {arguments.world_size}, local rank "
           f"{arguments.local_process_index}, step {done.global_step}, loss {loss:.3f}", flush=True)
 
