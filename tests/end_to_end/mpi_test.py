@@ -271,9 +271,10 @@ class OpenMpiOnOneHost(OpenMpiTest):
         program, env = self.open_mpi("in C")
         for of_launcher in range(2):  # The keeper, and the agent below it.
             run, = self.launch(program, "sleep-before-init", env=env)
-            lab.poll(lambda: self.server_of(run), 20)
+            self.assertTrue(lab.poll(lambda: self.server_of(run), 20), str(run))
             os.kill([run.pid, jobs.agent_of(run)][of_launcher], signal.SIGKILL)
-            run.wait(60)
+            code = (128 + signal.SIGKILL, jobs.AGENT_LOST)[of_launcher]
+            self.assertEqual(run.wait(60), code, str(run))
             self.assert_nothing_left(timeout=20)
 
     def test_spawns(self):

@@ -219,11 +219,13 @@ class Strangers(ClusterTest):
 
     def test_processes_and_files_are_closed(self):
         """Another user's process gets no signal, environment, memory or files of a job."""
+        tries = 0
         for index, node in enumerate(self.nodes):
             for pid, words in node.processes().items():
                 proc = pathlib.Path(f"/proc/{node.init}/root/proc/{pid}")
                 if not words or self.uid(proc) != own_cluster_lab.USERS["ann"]:
                     continue
+                tries += 1
                 script = (f"kill -0 {pid} && echo GOT; cat /proc/{pid}/environ && echo GOT;"
                           f"cat /proc/{pid}/maps && echo GOT; ls /proc/{pid}/fd/ && echo GOT")
                 tried = node.run(*self.cluster.login("bob"), "sh", "-c", script)
@@ -233,6 +235,7 @@ class Strangers(ClusterTest):
                              "find /home/ann /run /var/lib /tmp -xdev -user ann -type f -readable "
                              "2>/dev/null")
             self.assertEqual(tried.out, "", index)
+        self.assertGreater(tries, 2)
 
     @staticmethod
     def uid(proc):
