@@ -48,7 +48,7 @@ def launchers(beside=None):
     cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
     python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-2.14.1/bin/python")
     if os.access(python, os.X_OK):
-        found["torchrun 2.13"] = lambda n: [
+        found["torchrun"] = lambda n: [
             str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n),
             "--no-python", "/bin/true"]
     return found
