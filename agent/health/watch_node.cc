@@ -19,6 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "agent/health/health_changes.h"
 #include "agent/health/node_health.h"
+#include "proto/base/utf8_prefix.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/figures.h"
 
@@ -39,13 +40,6 @@ constexpr size_t kWords = 400;                  // Bytes of a reason that is sen
 constexpr char kPace[] = "slower than other nodes";
 constexpr char kEnd[] = "the end";
 constexpr char kOthers[] = "other nodes";
-
-// The beginning of `text`, at most `bytes` of it and no part of a UTF-8 character.
-std::string Beginning(const std::string& text, size_t bytes) {
-  if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
-  return text.substr(0, bytes);
-}
 
 CheckResult OthersAnswer(const absl::Status& status) {
   CheckResult result{kOthers, {}, "", CheckState::kOk, "", ""};
@@ -193,13 +187,13 @@ CheckResult CompareEnd(const JointTurn& turn, int size, bool finished) {
 
 std::string NewsLine(CheckResult change) {
   change.detail.clear();
-  change.reason = Beginning(change.reason, kWords);
+  change.reason = std::string(Utf8Prefix(change.reason, kWords));
   std::string line = ToLine(change);
   // What JSON has to escape takes up to six times the room.
   while (line.size() > JointWatch::kLineBytes && change.reason.size() + change.advice.size() > 0) {
     std::string& longer =
         change.reason.size() >= change.advice.size() ? change.reason : change.advice;
-    longer = Beginning(longer, longer.size() / 2);
+    longer.resize(Utf8Prefix(longer, longer.size() / 2).size());
     line = ToLine(change);
   }
   return line;

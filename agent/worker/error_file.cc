@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
+#include "proto/base/utf8_prefix.h"
 #include "rendezvous/round/first_cause.h"
 
 namespace hlaunch {
@@ -21,9 +22,7 @@ constexpr absl::string_view kMore = "…";
 // Cuts the end off, between whole UTF-8 characters.
 std::string Shorten(std::string text) {
   if (text.size() <= kMaxTextBytes) return text;
-  size_t end = kMaxTextBytes - kMore.size();
-  while (end > 0 && (text[end] & '\xc0') == '\x80') --end;
-  return absl::StrCat(text.substr(0, end), kMore);
+  return absl::StrCat(Utf8Prefix(text, kMaxTextBytes - kMore.size()), kMore);
 }
 
 // Returns the member called `name`; nullptr if there is none.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "launcher/words/printable.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
+#include "proto/base/utf8_prefix.h"
 
 namespace hlaunch {
 namespace {
@@ -96,11 +98,7 @@ std::string NameOf(const Options& options) {
   const std::string name = PrintableLine(!options.meeting.job_id.empty() ? options.meeting.job_id
                                          : is_path ? script.substr(script.rfind('/') + 1)
                                                    : script);
-  size_t end = std::min(name.size(), kLongest);
-  while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) {
-    --end;  // Do not cut within a character.
-  }
-  return name.substr(0, end);
+  return std::string(Utf8Prefix(name, kLongest));
 }
 
 // Returns true if `text` reaches other hosts unchanged, as UTF-8 does.

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/unique_fd.h"
+#include "proto/base/utf8_prefix.h"
 
 namespace hlaunch {
 
@@ -22,9 +23,7 @@ std::string TerminationMessage(const std::vector<std::string>& lines) {
     absl::StrAppend(&message, line, "\n");
   }
   if (!message.empty() || lines.empty()) return message;
-  size_t end = kMaxTerminationBytes;  // Moved to the beginning of a character.
-  while (end > 0 && (static_cast<unsigned char>(lines[0][end]) & 0xC0) == 0x80) --end;
-  return lines[0].substr(0, end);
+  return std::string(Utf8Prefix(lines[0], kMaxTerminationBytes));
 }
 
 std::string KeepTerminationMessage(const std::string& path, absl::string_view message) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/utf8_prefix.h"
 
 namespace hlaunch {
 namespace {
@@ -101,10 +102,7 @@ std::string BeginningOf(string_view text, size_t max) {
                                  [](char c) { return absl::ascii_isascii(c) && c != 0; });
   if (plain) return std::string(text.substr(0, max));
   std::string whole = WithoutZeroBytes(json::parse(TextOf(std::string(text))).get<std::string>());
-  if (whole.size() <= max) return whole;
-  const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
-  while (max > 0 && is_inside(whole[max])) --max;
-  whole.resize(max);
+  whole.resize(Utf8Prefix(whole, max).size());
   return whole;
 }
 

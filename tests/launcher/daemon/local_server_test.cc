@@ -3,9 +3,7 @@
 
 #include "launcher/daemon/local_server.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,25 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
+#include "tests/rendezvous/no_descriptors.h"
 
 namespace hlaunch {
 namespace {
-
-// While this object lives, the process can open no descriptor.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest = ::open("/dev/null", O_RDONLY);
-    ::close(lowest);
-    const rlimit none = {static_cast<rlim_t>(lowest), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_ = {};
-};
 
 UniqueFd ConnectTo(const std::string& path) {
   sockaddr_un address = {};

@@ -3,9 +3,7 @@
 
 #include "launcher/parts/part_holder.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 #include "agent/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "gtest/gtest.h"
+#include "tests/rendezvous/no_descriptors.h"
 
 namespace hlaunch {
 namespace {
@@ -26,22 +25,6 @@ pid_t StartChild() {
   }
   return pid;
 }
-
-// While this object lives, the process can open no descriptor.
-class NoDescriptors {
- public:
-  NoDescriptors() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int lowest = ::open("/dev/null", O_RDONLY);
-    ::close(lowest);
-    const rlimit none = {static_cast<rlim_t>(lowest), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_ = {};
-};
 
 TEST(PartHolder, TellsOfTheEndByTheLoop) {
   asio::io_context loop;
