@@ -83,11 +83,26 @@ std::string Describe(const std::vector<std::string>& hosts, const DrainedNode& f
   return absl::StrCat(NameSome(hosts), what, ": ", first.reason);
 }
 
+// Returns the seats of drained nodes, in the order of their ids. A job of thousands of nodes asks
+// for them with each message, so this looks at no other seat.
+std::vector<const Seat*> DrainedSeats(const JobRecord& record, const Membership& membership) {
+  std::vector<const Seat*> seats;
+  for (const DrainedNode& drained : record.drained) {
+    const Seat* seat = membership.Find(drained.node_id);
+    if (seat != nullptr && Names(drained, seat->info)) seats.push_back(seat);
+  }
+  std::sort(seats.begin(), seats.end(),
+            [](const Seat* a, const Seat* b) { return a->info.node_id < b->info.node_id; });
+  return seats;
+}
+
 int CountUndrained(const JobRecord& record, const Membership& membership, Instant t) {
-  const auto usable = [&](const Seat& seat) {
-    return !membership.Suspect(seat, t) && FindDrained(record, seat.info) == nullptr;
+  const std::vector<const Seat*> drained = DrainedSeats(record, membership);
+  const auto counted = [&](const Seat* seat) {
+    return IsHere(*seat) && !membership.Suspect(*seat, t);
   };
-  return static_cast<int>(SeatsHere(membership, usable).size());
+  return membership.Usable(t) -
+         static_cast<int>(std::count_if(drained.begin(), drained.end(), counted));
 }
 
 // With --on-loss wait a round begins with as many nodes as the one before.
@@ -119,9 +134,10 @@ const DrainedNode* FindDrained(const JobRecord& record, const NodeInfo& info) {
 std::string DrainedWords(const JobRecord& record, const Membership& membership) {
   if (record.drained.empty()) return "";
   std::vector<std::string> names;
-  for (const auto& [id, seat] : membership.seats()) {
-    const DrainedNode* drained = IsHere(seat) ? FindDrained(record, seat.info) : nullptr;
-    if (drained) names.push_back(absl::StrCat(seat.info.host, " (", drained->reason, ")"));
+  for (const Seat* seat : DrainedSeats(record, membership)) {
+    if (!IsHere(*seat)) continue;
+    names.push_back(
+        absl::StrCat(seat->info.host, " (", FindDrained(record, seat->info)->reason, ")"));
   }
   std::sort(names.begin(), names.end(), NaturalLess);
   return names.empty() ? "" : absl::StrCat("; drained: ", NameSome(names));
@@ -129,11 +145,9 @@ std::string DrainedWords(const JobRecord& record, const Membership& membership) 
 
 int DrainedMembers(const JobRecord& record, const Membership& membership) {
   if (record.drained.empty()) return 0;
-  const auto counts = [&](const auto& entry) {
-    return InRound(record, entry.second) && FindDrained(record, entry.second.info) != nullptr;
-  };
-  return static_cast<int>(
-      std::count_if(membership.seats().begin(), membership.seats().end(), counts));
+  const std::vector<const Seat*> drained = DrainedSeats(record, membership);
+  return static_cast<int>(std::count_if(drained.begin(), drained.end(),
+                                        [&](const Seat* seat) { return InRound(record, *seat); }));
 }
 
 bool EnoughUndrained(const JobRecord& record, const Membership& membership, Instant t) {
@@ -142,8 +156,9 @@ bool EnoughUndrained(const JobRecord& record, const Membership& membership, Inst
 
 DrainVerdict DecideDrain(const JobRecord& record, const Membership& membership, Instant t) {
   if (record.drained.empty() || record.succeeded > 0) return {};
-  const std::vector<const Seat*> members = SeatsHere(membership, [&](const Seat& seat) {
-    return InRound(record, seat) && !seat.local && FindDrained(record, seat.info) != nullptr;
+  std::vector<const Seat*> members = DrainedSeats(record, membership);
+  std::erase_if(members, [&](const Seat* seat) {
+    return !IsHere(*seat) || !InRound(record, *seat) || seat->local;
   });
   if (members.empty()) return {};
   std::vector<std::string> hosts;
@@ -160,11 +175,11 @@ std::vector<std::string> NodesToDismiss(const JobRecord& record, const Membershi
                                         Instant t) {
   std::vector<std::string> ids;
   if (record.drained.empty() || record.state == JobState::kOver) return ids;
-  const bool enough = EnoughUndrained(record, membership, t);
-  const bool between = record.state == JobState::kForming;
-  for (const auto& [id, seat] : membership.seats()) {
-    if (!IsHere(seat) || seat.local || FindDrained(record, seat.info) == nullptr) continue;
-    if (!InRound(record, seat) || (between && enough)) ids.push_back(id);
+  const bool unneeded =
+      record.state == JobState::kForming && EnoughUndrained(record, membership, t);
+  for (const Seat* seat : DrainedSeats(record, membership)) {
+    if (!IsHere(*seat) || seat->local) continue;
+    if (unneeded || !InRound(record, *seat)) ids.push_back(seat->info.node_id);
   }
   return ids;
 }

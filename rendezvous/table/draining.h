@@ -42,12 +42,12 @@ struct DrainVerdict {
   std::string reason;
 };
 
-// Pure. O(n) times the number of drained nodes.
+// Pure. O(log n) for each drained node, O(1) for each silent one.
 DrainVerdict DecideDrain(const JobRecord& record, const Membership& membership, Instant t);
 
 // Returns the nodes whose part in the job is over: they are drained, not needed, and have no
 // workers of a round. The local node is never one of them, because it has the rendezvous. Pure.
-// O(n) times the number of drained nodes.
+// O(log n) for each drained node, O(1) for each silent one.
 std::vector<std::string> NodesToDismiss(const JobRecord& record, const Membership& membership,
                                         Instant t);
 

@@ -23,6 +23,10 @@ bool SameRank(const NodeInfo& a, const NodeInfo& b) {
   return a.node_rank && a.node_rank == b.node_rank;
 }
 
+bool IsReachable(const Seat& seat) {
+  return !seat.left && !seat.finished && (seat.attached || seat.local);
+}
+
 // Returns what `claimant` wants from `holder`, as the start of a sentence.
 std::string ClaimText(const NodeInfo& holder, const NodeInfo& claimant) {
   return absl::StrCat(SameRank(holder, claimant) ? absl::StrCat("node rank ", *claimant.node_rank)
@@ -132,6 +136,14 @@ void Membership::Count(const Seat& seat, int sign) {
   here_ += sign;
   if (seat.attached) attached_ += sign;
   if (seat.finished) finished_ += sign;
+  if (IsReachable(seat)) reachable_ += sign;
+}
+
+int Membership::Usable(Instant t) const {
+  const std::vector<const Seat*> silent = SilentFor(record_->policy.lease.lease, t);
+  const auto counted = std::count_if(silent.begin(), silent.end(),
+                                     [](const Seat* seat) { return IsReachable(*seat); });
+  return reachable_ - static_cast<int>(counted);
 }
 
 void Membership::SetAttached(Seat& seat, bool attached) {

@@ -117,6 +117,8 @@ class Membership {
   int here() const { return here_; }          // Nodes that have not left.
   int attached() const { return attached_; }  // Those of them with a stream.
   int finished() const { return finished_; }  // Those of them that said kFinished.
+  // Returns how many are here, have not finished and are not suspect. O(1) for each silent node.
+  int Usable(Instant t) const;
 
   // The node's stream is gone.
   void Detach(Seat& seat, Instant t);
@@ -173,6 +175,7 @@ class Membership {
   int here_ = 0;
   int attached_ = 0;
   int finished_ = 0;
+  int reachable_ = 0;  // Those that have not finished and have a stream or are local.
   std::map<Incarnation, std::string> given_up_;  // The reason, for each incarnation in the record.
 
   std::vector<std::string> changed_;

@@ -23,6 +23,44 @@ using Job = TableJob;
 using Kind = Directive::Kind;
 using Phase = NodePhase;
 
+TEST(Membership, CountsWhoIsUsableWithoutALookAtEachSeat) {
+  DurableRecord record{JobRecord()};
+  Membership membership(record);
+  const Duration lease = record->policy.lease.lease;
+  Instant t = Instant() + seconds(1000);
+  const auto at_each = [&] {
+    int usable = 0;
+    for (const auto& [id, seat] : membership.seats()) {
+      if (!seat.left && !seat.finished && !membership.Suspect(seat, t)) ++usable;
+    }
+    return usable;
+  };
+  std::vector<Seat*> seats;
+  for (uint64_t i = 0; i < 8; ++i) {
+    MemberRecord member;
+    member.info.node_id = absl::StrCat("id", i);
+    member.info.incarnation = i + 1;
+    seats.push_back(&membership.Insert(member, /*local=*/i == 0, t));
+  }
+  EXPECT_EQ(membership.Usable(t), 8);
+  membership.Detach(*seats[0], t);  // A local node needs no stream.
+  membership.SetLeft(*seats[1]);
+  membership.SetFinished(*seats[2]);
+  membership.Detach(*seats[3], t);
+  membership.Detach(*seats[4], t);
+  membership.SetAttached(*seats[4], true);
+  EXPECT_EQ(membership.Usable(t), at_each());
+  EXPECT_EQ(membership.Usable(t), 5);
+  t += lease;  // All but the local node have been silent for the lease.
+  EXPECT_EQ(membership.Usable(t), 1);
+  for (const int i : {2, 3, 5, 6}) membership.Touch(*seats[i], t);
+  EXPECT_EQ(membership.Usable(t), at_each());
+  EXPECT_EQ(membership.Usable(t), 3);
+  membership.Remove(*seats[5], absl::AbortedError("lost"));
+  membership.Remove(*seats[7], absl::AbortedError("lost"));
+  EXPECT_EQ(membership.Usable(t), 2);
+}
+
 TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   Job job(2, 2);
   job.Run(2);
