@@ -13,15 +13,10 @@
 #include <algorithm>
 
 #include "comm/connection/shm_region.h"
+#include "tests/comm/connection/counting.h"
 
 namespace hlaunch {
 namespace {
-
-std::vector<std::byte> Counting(size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = std::byte(i * 7 + i / 251);
-  return bytes;
-}
 
 // Both ends are in one process. Without a true proof the receiver may not read the sender's memory.
 class ShmConnection : public testing::TestWithParam<bool> {

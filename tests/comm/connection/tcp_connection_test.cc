@@ -11,16 +11,12 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/comm/connection/counting.h"
+
 namespace hlaunch {
 namespace {
 
 constexpr char kHandshake[] = "here I am";
-
-std::vector<std::byte> Counting(size_t size) {
-  std::vector<std::byte> bytes(size);
-  for (size_t i = 0; i < size; ++i) bytes[i] = std::byte(i * 7 + i / 251);
-  return bytes;
-}
 
 // Both ends are in one process, with stream sockets between them.
 class TcpConnection : public testing::Test {

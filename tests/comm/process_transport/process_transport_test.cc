@@ -7,7 +7,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -21,6 +24,7 @@
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/listening/listen.h"
 #include "rendezvous/store/memory_store.h"
+#include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {
 namespace {
@@ -29,8 +33,6 @@ using namespace std::chrono_literals;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-Instant In(Duration time) { return MonotonicClock().Now() + time; }
 
 size_t FilesIn(const char* folder) {
   const std::filesystem::directory_iterator files(folder);
@@ -124,6 +126,47 @@ class SlowStore : public MemoryStore {
 TEST(ProcessTransport, FindsTheOtherRanksThoughTheStoreAnswersLate) {
   SlowStore store;
   EXPECT_THAT(SwapAsThreads(store, {.address = "127.0.0.1"}), testing::Each("OK"));
+}
+
+// Eight threads that compute share the only core of rank 0, so each yield takes 10 ms and more.
+TEST(ProcessTransport, TakesConnectionsWhileOthersWantItsCore) {
+  MemoryStore store;
+  int yields = 0;
+  std::thread waits([&] {
+    cpu_set_t one, all;
+    CPU_ZERO(&one);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+    for (int core = 0; CPU_COUNT(&one) == 0; ++core) {
+      if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
+    }
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    std::atomic<bool> over = false;
+    std::vector<std::thread> busy;
+    for (int i = 0; i < 8; ++i) {
+      busy.emplace_back([&] {
+        while (!over.load()) std::atomic_signal_fence(std::memory_order_seq_cst);
+      });
+    }
+    const auto transport = *ProcessTransport::Create(store, 0, 2, {.address = "127.0.0.1"});
+    std::byte byte;
+    Incoming message{{1}, {&byte, 1}};
+    transport->Start(&message);
+    rusage before, after;
+    ::getrusage(RUSAGE_THREAD, &before);
+    EXPECT_EQ(transport->Wait(message, In(300s)), absl::OkStatus());
+    ::getrusage(RUSAGE_THREAD, &after);
+    yields = static_cast<int>(after.ru_nivcsw - before.ru_nivcsw);
+    over = true;
+    for (std::thread& thread : busy) thread.join();
+  });
+  const auto transport = *ProcessTransport::Create(store, 1, 2, {.address = "127.0.0.1"});
+  std::byte byte{};
+  Outgoing message{{0}, {&byte, 1}};
+  std::this_thread::sleep_for(100ms);
+  transport->Start(&message);
+  EXPECT_EQ(transport->Wait(message, In(300s)), absl::OkStatus());
+  waits.join();
+  EXPECT_LT(yields, 500);  // It yields 1,000 times before it sleeps.
 }
 
 // Rank 2's large message is for a receive from any rank and has begun to arrive before that. The

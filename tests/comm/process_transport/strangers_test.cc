@@ -21,6 +21,7 @@
 #include "comm/process_transport/process_transport.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/store/memory_store.h"
+#include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {
 namespace {
@@ -30,8 +31,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 const std::string kSecret(32, 's');
-
-Instant In(Duration time) { return MonotonicClock().Now() + time; }
 
 ProcessTransportOptions Tcp(std::string secret = kSecret, Round round = 1) {
   ProcessTransportOptions options;
