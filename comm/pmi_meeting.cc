@@ -34,7 +34,7 @@ constexpr char kKey[] = "hlaunch-comm";
 constexpr size_t kMostSaid = 500;       // Hydra's limit for a value is 674.
 constexpr size_t kMostLine = 64 << 10;  // The longest line of a server.
 
-absl::string_view Find(const Environment& environment, const char* name) {
+absl::string_view ValueOrEmpty(const Environment& environment, const char* name) {
   const auto it = environment.find(name);
   return it == environment.end() ? absl::string_view() : absl::string_view(it->second);
 }
@@ -163,17 +163,19 @@ absl::StatusOr<int> Number(absl::string_view text, absl::string_view what) {
 
 absl::StatusOr<Conversation> Begin(const Environment& environment, Instant deadline,
                                    PmiMeeting* meeting) {
-  std::string rank(Find(environment, kEnvPmiRank)), size(Find(environment, kEnvPmiSize));
-  const bool inherited = !Find(environment, kEnvPmiFd).empty();
-  const absl::string_view id = Find(environment, kEnvPmiId);
-  if (!inherited && (Find(environment, kEnvPmiPort).empty() || id.empty())) {
+  std::string rank(ValueOrEmpty(environment, kEnvPmiRank)),
+      size(ValueOrEmpty(environment, kEnvPmiSize));
+  const bool inherited = !ValueOrEmpty(environment, kEnvPmiFd).empty();
+  const absl::string_view id = ValueOrEmpty(environment, kEnvPmiId);
+  if (!inherited && (ValueOrEmpty(environment, kEnvPmiPort).empty() || id.empty())) {
     return absl::InvalidArgumentError(
         absl::StrCat("neither ", kEnvPmiFd, " nor ", kEnvPmiPort, " and ", kEnvPmiId,
                      " is set, which pmi:// needs: start this program by mpiexec of MPICH or Intel "
                      "MPI, or by hlaunch --mpi pmi"));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd, inherited ? Inherited(Find(environment, kEnvPmiFd))
-                                                  : Dial(Find(environment, kEnvPmiPort), deadline));
+  HLAUNCH_ASSIGN_OR_RETURN(UniqueFd fd,
+                           inherited ? Inherited(ValueOrEmpty(environment, kEnvPmiFd))
+                                     : Dial(ValueOrEmpty(environment, kEnvPmiPort), deadline));
   Conversation server(std::move(fd), deadline);
   if (!inherited) {
     HLAUNCH_RETURN_IF_ERROR(server.Ask(absl::StrCat("cmd=initack pmiid=", id), "initack").status());

@@ -12,10 +12,10 @@ namespace hlaunch {
 namespace {
 
 constexpr int kIntel = 0x8086;
-constexpr char kClass[] = "/sys/class/drm";
+constexpr char kDrmClass[] = "/sys/class/drm";
 constexpr char kIntegrated[] = "0000:00:02.0";  // The graphics of the processor itself.
 
-std::string ModelName(int device_id) {
+std::string IntelModelName(int device_id) {
   switch (device_id) {
     case 0x0bd5:
       return "Data Center GPU Max 1550";
@@ -54,16 +54,16 @@ int Tiles(const DeviceFiles& files, const std::string& drm, const std::string& p
 
 std::vector<Device> FindIntelGpus(const Probe& probe) {
   std::vector<Device> gpus;
-  for (const std::string& name : probe.files.List(kClass)) {
+  for (const std::string& name : probe.files.List(kDrmClass)) {
     const int index = NumberAfter(name, "renderD");
     if (index < 0) continue;
-    const std::string drm = absl::StrCat(kClass, "/", name);
+    const std::string drm = absl::StrCat(kDrmClass, "/", name);
     const PciFunction function = ReadPci(probe.files, probe.files.LinkName(drm + "/device"));
     const bool ours = function.driver == "i915" || function.driver == "xe";
     if (!ours || function.vendor != kIntel || function.address == kIntegrated) continue;
     Device gpu;
     gpu.kind = DeviceKind::kXpu;
-    gpu.model = ModelName(function.device);
+    gpu.model = IntelModelName(function.device);
     gpu.index = index;
     gpu.parts = Tiles(probe.files, drm, "/sys/bus/pci/devices/" + function.address);
     SetPlace(function, gpu);

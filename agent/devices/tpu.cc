@@ -8,7 +8,7 @@
 namespace hlaunch {
 namespace {
 
-const char* ModelName(int device_id) {
+const char* TpuModelName(int device_id) {
   switch (device_id) {
     case 0x0027:
       return "TPU v2/v3";
@@ -40,7 +40,7 @@ std::string NodePath(const DeviceFiles& files, const PciFunction& function, int 
 std::vector<Device> FindTpus(const Probe& probe) {
   std::vector<Device> chips;
   for (const PciFunction& function : probe.PciOf(kGoogle)) {
-    const char* model = ModelName(function.device);
+    const char* model = TpuModelName(function.device);
     if (model == nullptr) continue;
     Device chip;
     chip.kind = DeviceKind::kTpu;

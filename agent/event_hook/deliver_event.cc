@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/process/process.h"
 #include "proto/base/address.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/listening/connect.h"
@@ -35,8 +36,6 @@ constexpr Duration kFirstPause = std::chrono::milliseconds(500);
 constexpr Duration kConnectLimit = std::chrono::seconds(3);  // For one address.
 constexpr int kTries = 4;
 constexpr size_t kMaxAnswer = 16 << 10;  // No more of an answer is read.
-
-Instant Now() { return MonotonicClock().Now(); }
 
 // Waits until `fd` is ready for `what`. Returns false if that does not happen before `until`.
 bool Await(int fd, int16_t what, Instant until) {

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 
 namespace hlaunch {
 namespace {
@@ -32,8 +33,6 @@ constexpr char kEnvEventsFd[] = "HLAUNCH_EVENTS_FD";
 constexpr size_t kMaxEvent = 64 << 10;
 // A failure is reported once, and then at most this often.
 constexpr Duration kTellAgain = std::chrono::minutes(10);
-
-Instant Now() { return MonotonicClock().Now(); }
 
 bool IsSocketOfEvents(int fd) {
   int type = 0;

@@ -18,7 +18,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxGroups = 256;  // For one rank.
 constexpr size_t kMaxMembers = 1 << 16;
 constexpr size_t kCallsKept = 4;   // For each group.
 constexpr size_t kMaxTensors = 2;  // For one collective.
@@ -75,7 +74,7 @@ std::string Sizes(const Json& entry) {
   return absl::StrJoin(words, ", ");
 }
 
-CollectiveCall CollectiveOf(const Json& entry) {
+CollectiveCall RecordedCollective(const Json& entry) {
   CollectiveCall call;
   call.sequence = NumberOf(At(entry, "collective_seq_id"));
   const std::string name = WordOf(At(entry, "profiling_name"));
@@ -128,16 +127,16 @@ std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
     const Json& name = At(entry, "process_group");
     const Json& p2p = At(entry, "is_p2p");
     if (p2p.is_boolean() && p2p.get<bool>()) {
-      found.in_p2p = found.in_p2p || CollectiveOf(entry).inside;
+      found.in_p2p = found.in_p2p || RecordedCollective(entry).inside;
       continue;
     }
     if (!name.is_array() || name.size() != 2) continue;
     const std::string key = WordOf(name[0]);
-    if (groups.size() >= kMaxGroups && groups.count(key) == 0) continue;
+    if (groups.size() >= kMaxGroupsOfRank && groups.count(key) == 0) continue;
     GroupPicture& group = groups[key];
     group.name = key;
     group.description = WordOf(name[1]);
-    Add(CollectiveOf(entry), &group);
+    Add(RecordedCollective(entry), &group);
   }
   const Json& config = At(record, "pg_config");
   if (config.is_object()) {
@@ -160,7 +159,7 @@ std::map<std::string, std::vector<Rank>> ParseGroups(absl::string_view json) {
   std::map<std::string, std::vector<Rank>> groups;
   if (!told.is_object()) return groups;
   for (const auto& item : told.items()) {
-    if (groups.size() < kMaxGroups) groups[WordOf(item.key())] = Ranks(item.value());
+    if (groups.size() < kMaxGroupsOfRank) groups[WordOf(item.key())] = Ranks(item.value());
   }
   return groups;
 }

@@ -14,10 +14,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxRanks = 1024;       // For one node.
-constexpr size_t kMaxGroups = 256;       // For one rank.
-constexpr size_t kMaxCalls = 8;          // For one group.
-constexpr size_t kMaxMembers = 1 << 20;  // For all groups of all ranks of one node.
+constexpr size_t kMaxRanks = 1024;             // For one node.
+constexpr size_t kMaxCalls = 8;                // For one group.
+constexpr size_t kMaxMembersOfNode = 1 << 20;  // For all groups of all its ranks.
 
 bool IsInside(const GroupPicture& group) {
   return std::any_of(group.latest.begin(), group.latest.end(),
@@ -110,7 +109,7 @@ RankPicture RankOf(const Json& json, size_t* members_left) {
   rank.busy = is('b');
   rank.holds_interpreter = is('h');
   const Json& groups = At(json, "g");
-  for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroups); ++i) {
+  for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroupsOfRank); ++i) {
     rank.groups.push_back(GroupOf(groups[i], members_left));
   }
   return rank;
@@ -128,7 +127,7 @@ std::optional<std::vector<RankPicture>> ParsePictures(absl::string_view text) {
   const Json json = ParseJson(text);
   if (!json.is_array()) return std::nullopt;
   std::vector<RankPicture> ranks;
-  size_t members_left = kMaxMembers;
+  size_t members_left = kMaxMembersOfNode;
   for (size_t i = 0; i < std::min(json.size(), kMaxRanks); ++i) {
     ranks.push_back(RankOf(json[i], &members_left));
   }

@@ -28,8 +28,8 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxServers = 4096;
-constexpr int kMostGenerations = 16;  // From a worker to its server.
-constexpr size_t kMaxNameBytes = 24;  // "/<rank>.<pid>"
+constexpr int kMostGenerations = 16;        // From a worker to its server.
+constexpr size_t kMaxSocketNameBytes = 24;  // "/<rank>.<pid>"
 
 constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
 constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:register\n";
@@ -182,7 +182,7 @@ absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
     HLAUNCH_ASSIGN_OR_RETURN(own, AgentDirectory::Make(TemporaryDirectory()));
   }
   std::string path = absl::StrCat(own != nullptr ? own->path() : parent, "/tap_XXXXXX");
-  if (path.size() + kMaxNameBytes >= sizeof(sockaddr_un::sun_path)) {
+  if (path.size() + kMaxSocketNameBytes >= sizeof(sockaddr_un::sun_path)) {
     return CannotMake(path, "the name is too long; set TMPDIR to a shorter one");
   }
   if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));

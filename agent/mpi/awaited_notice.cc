@@ -10,15 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
-#include "proto/base/clock.h"
 #include "proto/base/log.h"
 
 namespace hlaunch {
-namespace {
-
-constexpr Duration kFirstNotice = std::chrono::seconds(10);
-
-}  // namespace
 
 struct AwaitedNotice::State {
   State(asio::io_context& loop, std::function<std::string()> who, std::string the_hint)

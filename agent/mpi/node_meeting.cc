@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/mpi/awaited_notice.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/rank_list.h"
@@ -17,9 +18,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kReach = std::chrono::seconds(30);        // For the store to answer.
-constexpr Duration kLook = std::chrono::seconds(2);          // Between two calls of may_wait.
-constexpr Duration kFirstNotice = std::chrono::seconds(10);  // Then after twice as long each time.
+constexpr Duration kReach = std::chrono::seconds(30);  // For the store to answer.
+constexpr Duration kLook = std::chrono::seconds(2);    // Between two calls of may_wait.
 constexpr size_t kPiece = 4 << 20;  // Per part: the store takes values of up to 8 MiB.
 constexpr size_t kMostPieces = 1024;
 
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<std::string>> NodeMeeting::AwaitAll(const std::vector
   HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, Store());
   const Instant began = MonotonicClock().Now();
   Instant reached = began;
-  Duration notice = kFirstNotice;
+  Duration notice = AwaitedNotice::kFirstNotice;  // Then after twice as long each time.
   for (;;) {
     auto values = store->MultiGet(keys, MonotonicClock().Now() + kLook);
     const bool answers = absl::IsDeadlineExceeded(values.status());

@@ -20,7 +20,7 @@ void PutNumber(std::string* out, size_t number) {
   for (size_t i = 0; i < kNumberBytes; ++i) out->push_back(static_cast<char>(number >> 8 * i));
 }
 
-void PutText(std::string* out, absl::string_view text) {
+void PutSizedText(std::string* out, absl::string_view text) {
   PutNumber(out, text.size());
   absl::StrAppend(out, text);
 }
@@ -86,12 +86,12 @@ NodeMessage TakeMessage(Cursor& cursor) {
 std::string EncodeMessage(const NodeMessage& message) {
   std::string out(kMagic);
   PutNumber(&out, static_cast<size_t>(message.nproc));
-  PutText(&out, message.kvs_name);
-  PutText(&out, message.absent);
+  PutSizedText(&out, message.kvs_name);
+  PutSizedText(&out, message.absent);
   PutNumber(&out, message.pairs.size());
   for (const auto& [key, value] : message.pairs) {
-    PutText(&out, key);
-    PutText(&out, value);
+    PutSizedText(&out, key);
+    PutSizedText(&out, value);
   }
   return out;
 }

@@ -13,8 +13,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxKeyBytes = 256;         // A client is told 64.
-constexpr size_t kMaxValueBytes = 2048;      // A client is told 1024.
+constexpr size_t kMaxPmiKeyBytes = 256;      // A client is told 64.
+constexpr size_t kMaxPmiValueBytes = 2048;   // A client is told 1024.
 constexpr size_t kMaxSpaceBytes = 1u << 28;  // For all ranks; 500 bytes each are usual.
 constexpr size_t kMaxRequests = 64;          // For a rank that waits. A client sends one at a time.
 constexpr size_t kMaxPorts = 4096;           // That are published.
@@ -36,7 +36,7 @@ std::string ErrorCodes(int count) {
 std::string SpawnAnswer(int count, const absl::Status& started) {
   if (started.ok()) return absl::StrCat("cmd=spawn_result rc=0", ErrorCodes(count), "\n");
   return absl::StrCat(
-      "cmd=spawn_result rc=-1 msg=", PlainWord(started.message()).substr(0, kMaxKeyBytes), "\n");
+      "cmd=spawn_result rc=-1 msg=", PlainWord(started.message()).substr(0, kMaxPmiKeyBytes), "\n");
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ std::string PmiNode::Get(const PmiRequest& request) const {
   const auto found = values_.find(key);
   const bool is_mapping = key == kMappingKey && !mapping_.empty();
   if (!is_mapping && found == values_.end()) {
-    return absl::StrCat("cmd=get_result rc=-1 msg=key_", PlainWord(key).substr(0, kMaxKeyBytes),
+    return absl::StrCat("cmd=get_result rc=-1 msg=key_", PlainWord(key).substr(0, kMaxPmiKeyBytes),
                         "_not_found value=unknown");
   }
   return absl::StrCat("cmd=get_result rc=0 msg=success value=",
@@ -175,7 +175,7 @@ std::string PmiNode::Put(const PmiRequest& request) {
   if (kvs_name_.empty() || request.Word("kvsname") != kvs_name_) {
     return "cmd=put_result rc=-1 msg=kvs_not_found";
   }
-  if (key.empty() || key.size() > kMaxKeyBytes || value.size() > kMaxValueBytes) {
+  if (key.empty() || key.size() > kMaxPmiKeyBytes || value.size() > kMaxPmiValueBytes) {
     return "cmd=put_result rc=-1 msg=key_or_value_too_long";
   }
   if (!Keep(key, value)) return "cmd=put_result rc=-1 msg=no_room";
@@ -202,7 +202,7 @@ std::string PmiNode::NameService(const PmiRequest& request) {
   if (verb == "publish") {
     if (found != ports_.end()) return absl::StrCat(refused, "key_already_present");
     const std::string port = request.Word("port").value_or("");
-    const bool fits = port.size() <= kMaxValueBytes && service.size() <= kMaxValueBytes;
+    const bool fits = port.size() <= kMaxPmiValueBytes && service.size() <= kMaxPmiValueBytes;
     if (!fits || ports_.size() >= kMaxPorts) return absl::StrCat(refused, "no_room");
     ports_[service] = port;
     return done;

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
+#include "agent/stall/late_loop.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
@@ -31,8 +32,6 @@ namespace {
 constexpr int kMaxAtOnce = 16;
 // The pause before the socket is read again.
 constexpr Duration kRest = std::chrono::milliseconds(10);
-// A loop that is this late was stopped or held up, so silence says nothing about the workers.
-constexpr Duration kLate = std::chrono::seconds(1);
 constexpr int kMaxParents = 64;
 
 struct Datagram {
@@ -210,7 +209,7 @@ struct HeartbeatServer::State {
     const Duration late = MonotonicClock().Now() - *std::exchange(due, std::nullopt);
     for (size_t worker = 0; worker < sockets.size(); ++worker) Read(static_cast<int>(worker));
     const Instant now = MonotonicClock().Now();
-    if (late > kLate) beats.Forgive(late, now);
+    if (late > kLateLoop) beats.Forgive(late, now);
     const std::vector<Stall> stalls = beats.TakeStalled(now);
     Arm();
     if (!stalls.empty()) events.on_stall(stalls);

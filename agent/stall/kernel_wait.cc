@@ -24,8 +24,6 @@ constexpr Duration kLongestPause = std::chrono::seconds(1);
 constexpr Duration kShortestPause = std::chrono::milliseconds(20);
 constexpr double kMaxSeconds = 365.0 * 24 * 3600;
 
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 std::optional<Duration> KernelWaits::Take(int worker, char state, Instant now) {
@@ -73,8 +71,8 @@ struct KernelWaitWatch::State {
       if (!waited) continue;
       pids[i] = 0;
       on_stuck(local_rank, absl::StrFormat("is stuck in the kernel: %s for %.3g s, and %s is %.3g",
-                                           process->ToString(), Seconds(*waited),
-                                           kEnvKernelWaitLimit, Seconds(limit)));
+                                           process->ToString(), InSeconds(*waited),
+                                           kEnvKernelWaitLimit, InSeconds(limit)));
     }
   }
 };

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kRest = std::chrono::milliseconds(100);  // For the lines after the first.
+constexpr Duration kWaitForMoreLines = std::chrono::milliseconds(100);  // After the first.
 
 // The first words of Python and of the C++ library.
 constexpr absl::string_view kPython = "Traceback (most recent call last)";
@@ -51,7 +51,7 @@ struct LastWords::State : std::enable_shared_from_this<State> {
 
   void LookSoon() {
     if (std::exchange(is_due, true)) return;
-    timer.expires_after(kRest);
+    timer.expires_after(kWaitForMoreLines);
     timer.async_wait([weak = weak_from_this()](const asio::error_code& error) {
       const std::shared_ptr<State> self = weak.lock();
       if (!error && self != nullptr) self->LookNow();

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/output/line_matcher.h"
+#include "agent/stall/late_loop.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/log.h"
@@ -21,8 +22,6 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kWarningPause = std::chrono::seconds(10);
-// A loop that is this late has stood still, and the pipes may hold lines that it has not read.
-constexpr Duration kLate = std::chrono::seconds(1);
 constexpr size_t kQuotedBytes = 200;
 constexpr char kStepName[] = "step";
 constexpr double kMostSteps = 1e15;  // Up to here a double holds every whole number.
@@ -31,8 +30,6 @@ std::string Quote(absl::string_view line) {
   const bool whole = line.size() <= kQuotedBytes;
   return absl::StrCat("'", line.substr(0, kQuotedBytes), whole ? "" : "…", "'");
 }
-
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 // A rule of --watch-log, and when its last warning was given.
 struct WatchedRule {
@@ -118,7 +115,7 @@ struct LogWatch::State : std::enable_shared_from_this<LogWatch::State> {
     timer.async_wait([weak = weak_from_this(), due = *first](const asio::error_code& error) {
       const std::shared_ptr<State> self = weak.lock();
       if (error || self == nullptr) return;
-      self->Judge(MonotonicClock().Now() - due > kLate);
+      self->Judge(MonotonicClock().Now() - due > kLateLoop);
       self->Arm();
     });
   }
@@ -128,7 +125,7 @@ struct LogWatch::State : std::enable_shared_from_this<LogWatch::State> {
     for (WatchedSilence& watched : silences) {
       if (!watched.due || *watched.due > now) continue;
       if (late) {
-        watched.due = now + kLate;
+        watched.due = now + kLateLoop;
         continue;
       }
       watched.due.reset();
@@ -136,8 +133,8 @@ struct LogWatch::State : std::enable_shared_from_this<LogWatch::State> {
       events.on_silence(
           watched.worker,
           absl::StrFormat("is silent: no line with %s for %.3g s (limit %.3g s), the last: %s",
-                          watched.rule.pattern, Seconds(now - watched.last),
-                          Seconds(watched.rule.limit), Quote(watched.line)));
+                          watched.rule.pattern, InSeconds(now - watched.last),
+                          InSeconds(watched.rule.limit), Quote(watched.line)));
     }
   }
 };

@@ -22,7 +22,7 @@ using absl::InvalidArgumentError;
 
 constexpr int kMostSeconds = 7 * 24 * 3600;
 
-std::string ExitCodes() {
+std::string DrainExitCodes() {
   return absl::StrCat(
       "\nExit code: 0 done; 2 wrong usage; ", kExitBadEndpoint, " no rendezvous answers there; ",
       kExitRefused,
@@ -39,7 +39,7 @@ std::string DrainHelp() {
       "node's hlaunch then ends with exit code 0. Of a job that you started here with --detach, "
       "no\n"
       "endpoint need be given. A script named `drain` is started as `hlaunch ./drain`.\n\n",
-      DescribeOptions(DrainOptionRows()), ExitCodes());
+      DescribeOptions(DrainOptionRows()), DrainExitCodes());
 }
 
 std::string UndrainHelp() {
@@ -48,7 +48,7 @@ std::string UndrainHelp() {
       "Takes back an `hlaunch drain` of NODE that JOB (its --rdzv-id) could not do without so "
       "far.\n"
       "A script named `undrain` is started as `hlaunch ./undrain`.\n\n",
-      DescribeOptions(UndrainOptionRows()), ExitCodes());
+      DescribeOptions(UndrainOptionRows()), DrainExitCodes());
 }
 
 absl::Status ReadRequest(const TypedWords& read, DrainRequest& request) {

@@ -19,6 +19,7 @@ namespace hlaunch {
 
 inline constexpr Duration kAnswerPatience = std::chrono::seconds(10);
 inline constexpr int kMaxWaitSeconds = 20;  // For long polls.
+inline constexpr int kRetryMs = 1000;       // After a question that was not answered.
 
 // Returns true if a question that failed like this may be answered later. An answer that cannot be
 // read may be another version's, during an update. Pure.

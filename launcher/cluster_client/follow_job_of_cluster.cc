@@ -27,8 +27,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kWaitSeconds = 15;
-constexpr int kRetryMs = 1000;
+constexpr int kJobWaitSeconds = 15;
 // How long after the job's end its last lines may take to come.
 constexpr Duration kPatienceAfterEnd = std::chrono::seconds(20);
 
@@ -53,7 +52,7 @@ class JobPoller {
     uint64_t seen = 0;
     bool in_trouble = false;
     while (true) {
-      absl::StatusOr<JobView> job = AskJob(client_, job_, seen, kWaitSeconds);
+      absl::StatusOr<JobView> job = AskJob(client_, job_, seen, kJobWaitSeconds);
       FollowNews news;
       if (job.ok()) {
         news.well = std::exchange(in_trouble, false);

@@ -16,10 +16,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kWaitSeconds = 10;   // If the connection serves one node.
-constexpr int kTurnMs = 200;       // If it serves several nodes and none has said anything.
-constexpr int kRetryMs = 1000;     // After a question that was not answered.
-constexpr int kTriesAfterEnd = 5;  // For a node that says nothing after the job has ended.
+constexpr int kLogWaitSeconds = 10;  // If the connection serves one node.
+constexpr int kTurnMs = 200;         // If it serves several nodes and none has said anything.
+constexpr int kTriesAfterEnd = 5;    // For a node that says nothing after the job has ended.
 
 }  // namespace
 
@@ -62,7 +61,7 @@ class LogPollers::Poller {
     std::vector<Node> nodes;
     while (true) {
       const bool job_ended = TakeNew(nodes);
-      const int wait_s = nodes.size() == 1 ? (job_ended ? 1 : kWaitSeconds) : 0;
+      const int wait_s = nodes.size() == 1 ? (job_ended ? 1 : kLogWaitSeconds) : 0;
       bool heard = false;
       for (Node& node : nodes) heard = Ask(node, wait_s, job_ended) || heard;
       nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [](const Node& n) { return n.over; }),

@@ -14,6 +14,7 @@
 #include "agent/health/health_helper.h"
 #include "agent/health/watch_node.h"
 #include "asio/io_context.hpp"
+#include "launcher/command/print_text.h"
 #include "launcher/report/check_text.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
@@ -21,11 +22,6 @@
 
 namespace hlaunch {
 namespace {
-
-int Print(const std::string& text, int exit_code) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? exit_code : kExitInternal;
-}
 
 int ExitCodeFor(const std::vector<CheckResult>& results) {
   return WorstOf(results) == CheckState::kFail ? kExitPreflight : kExitOk;
@@ -53,7 +49,7 @@ int CheckNode(int argc, char** argv) {
     LogError(options.status().message());
     return kExitUsage;
   }
-  if (options->text_to_print) return Print(*options->text_to_print, kExitOk);
+  if (options->text_to_print) return PrintText(*options->text_to_print);
   CheckPlan& plan = options->plan;
   if (!DeviceFiles(plan.sysroot).Exists("/")) {
     LogError(absl::StrCat("--sysroot ", plan.sysroot, ": there is no such directory"));
@@ -74,7 +70,7 @@ int CheckThisNode(CheckPlan plan, bool json) {
   const HealthHelper helper(loop, CheckCommand(kThisProgram, plan), ChecksToAwait(plan),
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
-  return Print(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
+  return PrintText(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
 }
 
 }  // namespace hlaunch

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/command/print_text.h"
 #include "launcher/job/token.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
@@ -59,11 +59,6 @@ std::string HelpText() {
 absl::Status CannotWrite(const std::string& path, int error) {
   return {error == EEXIST ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kInvalidArgument,
           absl::StrCat("cannot write the token file ", path, ": ", std::strerror(error))};
-}
-
-int Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
 }
 
 int Fail(const absl::Status& status) {
@@ -135,8 +130,8 @@ absl::Status WriteTokenFile(const std::string& path, const std::string& token, b
 int MakeToken(int argc, char** argv) {
   const absl::StatusOr<TokenOptions> options = ParseTokenOptions(argc, argv);
   if (!options.ok()) return Fail(options.status());
-  if (options->text_to_print) return Print(*options->text_to_print);
-  if (options->print) return Print(absl::StrCat(NewTokenText(), "\n"));
+  if (options->text_to_print) return PrintText(*options->text_to_print);
+  if (options->print) return PrintText(absl::StrCat(NewTokenText(), "\n"));
   const std::string own = OwnTokenFile(Environment::OfThisProcess());
   const std::string path = options->file.empty() ? own : options->file;
   if (path.empty()) {
@@ -144,10 +139,10 @@ int MakeToken(int argc, char** argv) {
   }
   const absl::Status written = WriteTokenFile(path, NewTokenText(), options->renew);
   if (absl::IsAlreadyExists(written)) {
-    return Print(absl::StrCat(path, " holds a token already; --new replaces it\n"));
+    return PrintText(absl::StrCat(path, " holds a token already; --new replaces it\n"));
   }
   if (!written.ok()) return Fail(written);
-  return Print(
+  return PrintText(
       absl::StrCat("wrote a token to ", path, "\n",
                    path == own ? "hlaunch finds it there by itself, in all jobs of several nodes.\n"
                                : absl::StrCat("Give it to all nodes: --token-file ", path, "\n"),

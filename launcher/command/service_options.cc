@@ -26,11 +26,11 @@ namespace {
 
 using absl::InvalidArgumentError;
 
-constexpr char kCommand[] = "hlaunch-rendezvous";
+constexpr char kServiceProgram[] = "hlaunch-rendezvous";
 constexpr int kMostJobs = 100'000;
 constexpr uint16_t kEtcdPort = 2379;
 
-std::string HelpText() {
+std::string ServiceHelp() {
   return absl::StrCat(
       "usage: hlaunch-rendezvous [options]\n\n"
       "The rendezvous of many jobs as a service: says who is in which round, and holds no worker.\n"
@@ -56,7 +56,7 @@ std::string HelpText() {
 }
 
 std::string Versions(bool inside) {
-  return absl::StrCat(kCommand, " ", VersionText(), "\n", inside ? kBuiltWith : "");
+  return absl::StrCat(kServiceProgram, " ", VersionText(), "\n", inside ? kBuiltWith : "");
 }
 
 bool IsPort(absl::string_view text) {
@@ -223,11 +223,11 @@ absl::Status SetHttpPlace(const TypedWords& read, const char* name,
 
 absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
-                           ReadWords(kCommand, ServiceOptionRows(), words, OptionPlace::kAnywhere));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read, ReadWords(kServiceProgram, ServiceOptionRows(),
+                                                            words, OptionPlace::kAnywhere));
   ServiceOptions options;
   if (read.Has("--help") || read.Has("--version")) {
-    options.text_to_print = read.Has("--help") ? HelpText() : Versions(read.Has("--verbose"));
+    options.text_to_print = read.Has("--help") ? ServiceHelp() : Versions(read.Has("--verbose"));
     return options;
   }
   if (!read.rest.empty()) {

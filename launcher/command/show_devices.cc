@@ -3,25 +3,17 @@
 
 #include "launcher/command/show_devices.h"
 
-#include <cstdio>
-#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "agent/devices/device_files.h"
+#include "launcher/command/print_text.h"
 #include "launcher/report/devices_text.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
-namespace {
-
-int Print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
-}
-
-}  // namespace
 
 int ShowDevices(int argc, char** argv) {
   const absl::StatusOr<DevicesOptions> options = ParseDevicesOptions(argc, argv);
@@ -29,7 +21,7 @@ int ShowDevices(int argc, char** argv) {
     LogError(options.status().message());
     return kExitUsage;
   }
-  if (options->text_to_print) return Print(*options->text_to_print);
+  if (options->text_to_print) return PrintText(*options->text_to_print);
   const DeviceFiles files(options->sysroot);
   if (!files.Exists("/")) {
     LogError(absl::StrCat("--sysroot ", options->sysroot, ": there is no such directory"));
@@ -37,7 +29,8 @@ int ShowDevices(int argc, char** argv) {
   }
   const std::vector<Device> devices = FindDevices(files);
   const Processors processors = FindProcessors(files);
-  return Print(options->json ? DevicesJson(devices, processors) : DevicesText(devices, processors));
+  return PrintText(options->json ? DevicesJson(devices, processors)
+                                 : DevicesText(devices, processors));
 }
 
 }  // namespace hlaunch

@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-const OptionRow kRows[] = {
+const OptionRow kCommandLineRows[] = {
     {"", "", "--folder", "DIR", "this host's certificate and its head's place (/var/lib/hlaunchd)",
      nullptr},
     {"", "", "--parts", "DIR", "the parts of jobs that run here (/var/spool/hlaunch)", nullptr},
@@ -44,7 +44,7 @@ std::string Help() {
       "It runs as root, from hlaunchd.service; jobs go on without it. `hlaunch cluster\n"
       "init` and `hlaunch cluster join` set it up. With the word head it is the head of\n"
       "the cluster (hlaunchd head --help).\n\n",
-      DescribeOptions(kRows), "\nSettings, in hlaunchd.conf, a line each:\n",
+      DescribeOptions(kCommandLineRows), "\nSettings, in hlaunchd.conf, a line each:\n",
       DescribeDaemonConfig(),
       "\nWhat is in parentheses holds without the line, and '#' begins a remark. They count\n"
       "after `systemctl restart hlaunchd`, which leaves jobs alone.\n"
@@ -57,7 +57,7 @@ std::string Help() {
 absl::StatusOr<DaemonOptions> ParseDaemonOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
-                           ReadWords("hlaunchd", kRows, words, OptionPlace::kAnywhere));
+                           ReadWords("hlaunchd", kCommandLineRows, words, OptionPlace::kAnywhere));
   if (!read.rest.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("hlaunchd takes options only, and here is ", read.rest[0]));

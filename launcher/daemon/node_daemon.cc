@@ -18,7 +18,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kLookTime = std::chrono::seconds(10);
+constexpr Duration kHostLookTime = std::chrono::seconds(10);
 
 // The questions of users that go to the head.
 constexpr const char* kRelayed[] = {"submit", "jobs",    "job",   "nodes",   "stop",  "kill",
@@ -45,8 +45,8 @@ Parts::Settings SettingsOf(const DaemonOptions& options, const DaemonConfig& con
 
 // Reads the order's body and carries it out.
 template <typename Order>
-absl::Status Take(absl::StatusOr<Order> order, Parts& parts,
-                  absl::Status (Parts::*obey)(const Order&)) {
+absl::Status CarryOut(absl::StatusOr<Order> order, Parts& parts,
+                      absl::Status (Parts::*obey)(const Order&)) {
   HLAUNCH_RETURN_IF_ERROR(order.status());
   return (parts.*obey)(*order);
 }
@@ -127,10 +127,10 @@ void NodeDaemon::Obey(const Envelope& order) {
   }
   absl::Status obeyed = absl::UnimplementedError(absl::StrCat(
       "host ", head_.host(), ": hlaunchd ", facts_.version, " knows no order ", order.ask));
-  if (order.ask == "start") obeyed = Take(ReadPartOrder(order.body), parts_, &Parts::Start);
-  if (order.ask == "signal") obeyed = Take(ReadSignalOrder(order.body), parts_, &Parts::Signal);
+  if (order.ask == "start") obeyed = CarryOut(ReadPartOrder(order.body), parts_, &Parts::Start);
+  if (order.ask == "signal") obeyed = CarryOut(ReadSignalOrder(order.body), parts_, &Parts::Signal);
   if (order.ask == "drain") obeyed = Leave(order.body, parts_);
-  if (order.ask == "forget") obeyed = Take(ReadForgetOrder(order.body), parts_, &Parts::Forget);
+  if (order.ask == "forget") obeyed = CarryOut(ReadForgetOrder(order.body), parts_, &Parts::Forget);
   if (!obeyed.ok()) LogWarning(absl::StrCat("order ", order.ask, ": ", obeyed.message()));
   head_.Send(obeyed.ok() ? AnswerTo(order, nlohmann::json::object()) : ErrorTo(order, obeyed));
 }
@@ -149,7 +149,7 @@ void NodeDaemon::LookAtHostAgain() {
     if (!facts_.trouble.empty()) LogWarning(facts_.trouble);
     head_.Send(News("host", ToJson(facts_)));
   }
-  look_.expires_after(kLookTime);
+  look_.expires_after(kHostLookTime);
   look_.async_wait([this](std::error_code error) {
     if (!error) LookAtHostAgain();
   });

@@ -32,7 +32,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr mode_t kOnlyMine = 077;  // A umask.
+constexpr mode_t kPrivateUmask = 077;
 // An unfinished line, as of a progress bar, is written to the log after this time.
 constexpr int kPatienceMs = 200;
 // Processes that the job left behind may hold its pipes.
@@ -105,7 +105,7 @@ int Holder::Run() {
                            absl::StrCat("hlaunch: ", started.message())));
     return kExitNoResources;
   }
-  ::umask(kOnlyMine);  // From here on, only log files are made.
+  ::umask(kPrivateUmask);  // From here on, only log files are made.
   Serve();
   const int exit_code = process_->Reap().ShellCode();
   Drain();
@@ -169,7 +169,7 @@ int HoldJob(HoldPlan plan) {
   for (const int signal : {SIGINT, SIGQUIT, SIGTERM}) ::signal(signal, SIG_DFL);
   BlockAgentSignals();  // All of them, even if the job takes only some.
   ::prctl(PR_SET_NAME, "hlaunch-holder", 0, 0, 0);
-  const mode_t umask = ::umask(kOnlyMine);
+  const mode_t umask = ::umask(kPrivateUmask);
   plan.job.holder = PlaceOfThisProcess();
   const std::string directory = plan.job.directory;
   absl::StatusOr<UniqueFd> signals = AgentSignals();

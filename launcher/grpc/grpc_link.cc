@@ -22,6 +22,7 @@
 #include "launcher/grpc/ask.h"
 #include "launcher/grpc/host_client.h"
 #include "launcher/grpc/own_rendezvous.h"
+#include "launcher/grpc/shutdown_grace.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/hosting.h"
 #include "launcher/job/join_command.h"
@@ -49,7 +50,6 @@ namespace hlaunch {
 namespace {
 
 constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
-constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kObituaryTime = std::chrono::seconds(4);
 // The owner of a port on this host may take this long to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);

@@ -24,8 +24,8 @@ Instant Now() { return MonotonicClock().Now(); }
 
 // A registry and its keeper, which must outlive it. The thread that checks whether this service
 // still leads shares `keeper`.
-struct Term {
-  Term(std::shared_ptr<RecordKeeper> the_keeper, JobRegistry::Options options)
+struct KeptRegistry {
+  KeptRegistry(std::shared_ptr<RecordKeeper> the_keeper, JobRegistry::Options options)
       : keeper(std::move(the_keeper)), registry(std::move(options), MonotonicClock()) {}
   const std::shared_ptr<RecordKeeper> keeper;
   JobRegistry registry;
@@ -76,15 +76,15 @@ void JobLeader::Lead(std::shared_ptr<RecordKeeper> keeper, RecordKeeper::Listed 
   options.max_jobs = options_.max_jobs;
   options.keeper = keeper.get();
   options.records = std::move(listed.records);
-  auto term = std::make_shared<Term>(keeper, std::move(options));
-  if (const absl::Status started = term->registry.StartThreads(); !started.ok()) {
+  auto kept = std::make_shared<KeptRegistry>(keeper, std::move(options));
+  if (const absl::Status started = kept->registry.StartThreads(); !started.ok()) {
     return StandBy(absl::StrCat("this service stands by: ", started.message()));
   }
-  jobs_.Begin({term, &term->registry}, options_.name);
+  jobs_.Begin({kept, &kept->registry}, options_.name);
   said_ = absl::StrCat("this service leads; ", restored, restored == 1 ? " job" : " jobs",
                        " restored from ", keeper->place());
   LogInfo(said_);
-  term.reset();
+  kept.reset();
   while (keeper->LeadsUntil() > Now()) {
     if (!Wait(Now() + kLook)) return;
   }

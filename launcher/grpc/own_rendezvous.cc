@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/grpc/shutdown_grace.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/node_link.h"
 #include "proto/base/log.h"
@@ -15,8 +16,6 @@
 
 namespace hlaunch {
 namespace {
-
-constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 
 // Logs how many nodes this host carries; warns if the job may have more.
 void SayCeiling(const JobSpec& spec) {

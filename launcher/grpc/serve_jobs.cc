@@ -25,6 +25,7 @@
 #include "launcher/command/service_options.h"
 #include "launcher/grpc/job_leader.h"
 #include "launcher/grpc/shared_place.h"
+#include "launcher/grpc/shutdown_grace.h"
 #include "launcher/job/credentials.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
@@ -51,7 +52,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kShutdownGrace = std::chrono::seconds(1);
 constexpr Duration kStopLimit =
     std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 

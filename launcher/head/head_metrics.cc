@@ -46,7 +46,7 @@ std::string LongestWait(const HeadTable& table, int64_t wall_ms) {
 }
 
 // Connected hosts renew their certificates, so the first to expire belongs to a host that is away.
-std::string Certificates(const CertificateEnds& ends) {
+std::string CertificateExpiry(const CertificateEnds& ends) {
   constexpr char kName[] = "hlaunch_head_certificate_expires_seconds";
   std::string text = absl::StrCat(
       Head(kName, "gauge", "When a certificate runs out, since 1970: the head's, a host's first."),
@@ -106,7 +106,7 @@ std::string HeadMetrics(const HeadTable& table, const PlaceTimes& times,
                         const CertificateEnds& ends, int64_t wall_ms) {
   return absl::StrCat(Head("hlaunch_head_up", "gauge", "1 while the head lives."),
                       "hlaunch_head_up 1\n", Jobs(table), LongestWait(table, wall_ms), Hosts(table),
-                      Devices(table), times.Text(), Certificates(ends));
+                      Devices(table), times.Text(), CertificateExpiry(ends));
 }
 
 std::string HeadStatus(const HeadTable& table) {

@@ -22,8 +22,8 @@ namespace {
 constexpr size_t kMaxSegments = 64;
 constexpr size_t kMaxDynamic = 4096;      // Entries.
 constexpr size_t kMaxStrings = 64 << 20;  // Bytes of the string table.
-constexpr size_t kMaxLibraries = 256;
-constexpr size_t kMaxText = 4096;  // Of a library's name, or a search path.
+constexpr size_t kMaxNeeded = 256;        // Libraries.
+constexpr size_t kMaxText = 4096;         // Of a library's name, or a search path.
 
 absl::Status Damaged(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("not an ELF file that can be read: ", what));
@@ -87,7 +87,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(ReadAt read) {
   std::optional<uint64_t> strings, runpath, rpath;
   for (const Elf64_Dyn& entry : entries) {
     if (entry.d_tag == DT_NULL) break;
-    if (entry.d_tag == DT_NEEDED && names.size() < kMaxLibraries) names.push_back(entry.d_un.d_val);
+    if (entry.d_tag == DT_NEEDED && names.size() < kMaxNeeded) names.push_back(entry.d_un.d_val);
     if (entry.d_tag == DT_STRTAB) strings = OffsetOf(segments, entry.d_un.d_ptr);
     if (entry.d_tag == DT_RUNPATH) runpath = entry.d_un.d_val;
     if (entry.d_tag == DT_RPATH) rpath = entry.d_un.d_val;

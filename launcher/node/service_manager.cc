@@ -22,7 +22,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr timeval kPatience = {1, 0};
+constexpr timeval kSendTimeout = {1, 0};
 
 // The protocol of sd_notify(3): one datagram of lines.
 void Send(const std::string& name, const std::string& text) {
@@ -32,7 +32,7 @@ void Send(const std::string& name, const std::string& text) {
   name.copy(address.sun_path, name.size());
   if (name[0] == '@') address.sun_path[0] = '\0';
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof kSendTimeout);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
   ::sendto(socket.get(), text.data(), text.size(), MSG_NOSIGNAL,
            reinterpret_cast<const sockaddr*>(&address), size);

@@ -218,7 +218,7 @@ const OptionRow kService[] = {
     kHelp,
 };
 
-constexpr CommandRow kRows[] = {
+constexpr CommandRow kCommandRows[] = {
     {"ps", "[-a] [--json] [JOB]", "list the jobs of the cluster, or your detached ones",
      CommandProgram::kHlaunch, kNotTorchrun},
     {"nodes", "[--json]", "show the cluster's hosts, and what is free on them",
@@ -284,12 +284,12 @@ absl::Span<const OptionRow> TokenOptionRows() { return kToken; }
 absl::Span<const OptionRow> ClusterOptionRows() { return kCluster; }
 absl::Span<const OptionRow> ServiceOptionRows() { return kService; }
 
-absl::Span<const CommandRow> CommandTable() { return kRows; }
+absl::Span<const CommandRow> CommandTable() { return kCommandRows; }
 
 const CommandRow* FindCommand(int argc, const char* const* argv) {
   if (argc < 2) return nullptr;
   const bool as_torchrun = ProgramName(argv[0]) == "torchrun";
-  for (const CommandRow& row : kRows) {
+  for (const CommandRow& row : kCommandRows) {
     if (absl::string_view(argv[1]) == row.word && (row.for_torchrun || !as_torchrun)) return &row;
   }
   return nullptr;

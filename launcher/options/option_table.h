@@ -41,6 +41,8 @@ struct OptionRow {
 
 inline constexpr bool kPet = true;
 inline constexpr bool kNoPet = false;
+inline constexpr bool kNoCommas = false;
+inline constexpr bool kRepeats = true;
 
 // All options in the order of --help.
 const std::vector<OptionRow>& OptionTable();

@@ -118,7 +118,7 @@ absl::Status SetFolder(string_view text, std::string* folder) {
   return absl::OkStatus();
 }
 
-const OptionRow kRows[] = {
+const OptionRow kOutputRows[] = {
     {"Output", "", "--log-dir", "DIR", "workers' log and error files lie below it", SetLogDir,
      kPet},
     {"", "-r", "--redirects", "WHICH", "to files: 1 stdout, 2 stderr, 3 both, or RANK:WHICH,...",
@@ -198,6 +198,6 @@ const OptionRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OptionRow> OutputOptions() { return kRows; }
+absl::Span<const OptionRow> OutputOptions() { return kOutputRows; }
 
 }  // namespace hlaunch

@@ -20,7 +20,7 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 // Returns all spellings of an option in the form that CLI11 wants.
-std::string Names(const OptionRow& row) {
+std::string Spellings(const OptionRow& row) {
   std::string names = row.name;
   const std::string underscored = Underscored(row.name);
   if (underscored != names) absl::StrAppend(&names, ",", underscored);
@@ -47,7 +47,8 @@ absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> 
   }
   std::vector<CLI::Option*> options;
   for (const OptionRow& row : table) {
-    CLI::Option* option = row.takes_value() ? app.add_option(Names(row)) : app.add_flag(Names(row));
+    CLI::Option* option =
+        row.takes_value() ? app.add_option(Spellings(row)) : app.add_flag(Spellings(row));
     if (row.takes_value()) option->expected(1)->type_size(1);
     options.push_back(option->multi_option_policy(row.repeats ? CLI::MultiOptionPolicy::TakeAll
                                                               : CLI::MultiOptionPolicy::TakeLast));

@@ -565,9 +565,6 @@ const OptionRow kClusterRows[] = {
      "print what was found of this node's place, and from where; --json", nullptr},
 };
 
-constexpr bool kNoCommas = false;
-constexpr bool kRepeats = true;
-
 absl::Status SetHostText(string_view text, std::string HostWish::*place, Options& options) {
   if (text.empty()) return absl::InvalidArgumentError("expected a value");
   options.hosts.*place = std::string(text);

@@ -168,9 +168,7 @@ absl::Status AddSilenceRule(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-constexpr bool kRepeats = true;
-
-const OptionRow kRows[] = {
+const OptionRow kWorkerRows[] = {
     {"The program", "-m", "--module", "", "the script is a Python module's name",
      [](string_view, Options& options) { return SetFlag(&options.script.module); }, kPet},
     {"", "", "--no-python", "", "run the program itself, without Python",
@@ -181,7 +179,7 @@ const OptionRow kRows[] = {
      SetDirectory},
     {"", "", "--also", "'-n N PROG ...'",
      "the last N ranks run another program; -x NAME=VALUE and --wdir DIR before it are theirs",
-     AddProgram, kNoPet, false, kRepeats},
+     AddProgram, kNoPet, kNoCommas, kRepeats},
     {"", "", "--stdin", "[=0|all|none]",
      "local rank 0 reads standard input, each rank all of it, or nobody (a lone worker does)",
      SetStdin},
@@ -213,10 +211,10 @@ const OptionRow kRows[] = {
      "who holds them up is only named (warn), or killed and has failed", SetHangAction},
     {"", "", "--watch-log", "PATTERN",
      "name who writes such a line; fail:PATTERN: it has failed; metric:PATTERN: read groups",
-     AddLineRule, kNoPet, false, kRepeats},
+     AddLineRule, kNoPet, kNoCommas, kRepeats},
     {"", "", "--watch-log-silence", "S:PATTERN",
      "after such a line the next comes within S, or its writer has stalled", AddSilenceRule, kNoPet,
-     false, kRepeats},
+     kNoCommas, kRepeats},
     {"For torchrun's command lines", "", "--monitor-interval", "S",
      "not needed: a worker's end is known at once", SetMonitorInterval, kPet},
     {"", "", "--start-method", "spawn|fork|forkserver", "not needed: workers are programs",
@@ -228,6 +226,6 @@ const OptionRow kRows[] = {
 
 }  // namespace
 
-absl::Span<const OptionRow> WorkerOptions() { return kRows; }
+absl::Span<const OptionRow> WorkerOptions() { return kWorkerRows; }
 
 }  // namespace hlaunch

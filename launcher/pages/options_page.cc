@@ -12,7 +12,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kIntroduction[] =
+constexpr char kOptionsIntroduction[] =
     "# Options\n"
     "\n"
     "This page is made of hlaunch's own table of options; `man hlaunch` and `hlaunch --help` say "
@@ -32,7 +32,7 @@ constexpr char kIntroduction[] =
     "[mpirun](mpirun.md) say what to type in place of their options.\n";
 
 // Escapes bars, since a bar would end the cell.
-std::string Cell(const std::string& text) {
+std::string CellOrDash(const std::string& text) {
   return text.empty() ? "–" : absl::StrReplaceAll(text, {{"|", "\\|"}});
 }
 
@@ -51,14 +51,14 @@ OptionPeer PeerOf(const OptionRow& row) {
 
 std::string Line(const OptionRow& row) {
   const OptionPeer peer = PeerOf(row);
-  return absl::StrCat("| ", Cell(Names(row)), " | ", Cell(row.help), " | ", Cell(peer.torchrun),
-                      " | ", Cell(peer.mpirun), " |\n");
+  return absl::StrCat("| ", CellOrDash(Names(row)), " | ", CellOrDash(row.help), " | ",
+                      CellOrDash(peer.torchrun), " | ", CellOrDash(peer.mpirun), " |\n");
 }
 
 }  // namespace
 
 std::string OptionsPage(const std::vector<CommandHelp>& commands) {
-  std::string page = kIntroduction;
+  std::string page = kOptionsIntroduction;
   for (const OptionRow& row : OptionTable()) {
     if (row.group[0] != '\0') {
       absl::StrAppend(&page, "\n## ", row.group,

@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMostWaiting = 256;
 constexpr int kLongestWait = 20;
 // A job that writes much is not read for each line.
-constexpr Duration kPause = std::chrono::milliseconds(30);
+constexpr Duration kPauseBetweenReads = std::chrono::milliseconds(30);
 
 }  // namespace
 
@@ -94,7 +94,7 @@ void LogAnswers::Look(uint64_t job) {
 void LogAnswers::LookSoon(uint64_t number) {
   Waiting& waiting = *waiting_.at(number);
   if (std::exchange(waiting.paused, true)) return;
-  waiting.pause.expires_after(kPause);
+  waiting.pause.expires_after(kPauseBetweenReads);
   waiting.pause.async_wait([this, number](std::error_code error) {
     if (error) return;
     const auto found = waiting_.find(number);

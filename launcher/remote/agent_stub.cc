@@ -41,7 +41,7 @@ using std::chrono::seconds;
 
 constexpr Duration kDialTime = seconds(10);
 // The agent may take this long to end by itself, beyond the workers' own grace.
-constexpr Duration kEndTime = seconds(8);
+constexpr Duration kAgentEndTime = seconds(8);
 constexpr Duration kCleanUpTime = seconds(10);
 constexpr size_t kMaxWaiting = 16 << 20;  // Bytes of stdin that no worker has read yet.
 
@@ -179,13 +179,13 @@ void Stub::TakeStdin() {
   if (n <= 0) {
     stdin_open_ = false;
     if (detached_) return;  // The child hears of the end from the rendezvous.
-    return BeginEnd("the terminal's end is gone", seconds(message_.grace_s) + kEndTime);
+    return BeginEnd("the terminal's end is gone", seconds(message_.grace_s) + kAgentEndTime);
   }
   frames_.append(bytes, static_cast<size_t>(n));
   const auto frames = TakeFrames(frames_);
   if (!frames.ok()) {
     stdin_open_ = false;
-    return BeginEnd("standard input is garbled", seconds(message_.grace_s) + kEndTime);
+    return BeginEnd("standard input is garbled", seconds(message_.grace_s) + kAgentEndTime);
   }
   for (const Frame& frame : *frames) TakeFrame(frame);
 }

@@ -34,7 +34,7 @@ constexpr Duration kEndTime = seconds(12);
 constexpr Duration kKillTime = seconds(2);
 constexpr Duration kLookAtJob = milliseconds(50);
 constexpr Duration kFlushTime = seconds(10);
-constexpr size_t kMaxWaiting = 256 << 10;  // Bytes of stdin on the way to node rank 0.
+constexpr size_t kMaxInputInFlight = 256 << 10;  // Bytes of stdin on the way to node rank 0.
 
 bool IsEnding(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
@@ -267,7 +267,7 @@ void Conductor::ReadStdin() {
     for (const auto& host : hosts_) {
       if (!host->plan().message.takes_stdin) continue;
       host->Send(FrameKind::kInput, bytes);
-      return host->waiting() < kMaxWaiting;
+      return host->waiting() < kMaxInputInFlight;
     }
     return false;
   });

@@ -232,7 +232,7 @@ absl::string_view Find(const Row (&rows)[n], absl::string_view text) {
   return row == rows + n ? "" : row->advice;
 }
 
-absl::string_view OfSignal(int signal) {
+absl::string_view AdviceOnSignal(int signal) {
   for (const SignalRow& row : kSignals) {
     if (row.signal == signal) return row.advice;
   }
@@ -340,14 +340,14 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   if (advice.empty() && absl::StartsWith(first.evidence, "hangs: ")) advice = kHangs;
   if (advice.empty() && absl::StartsWith(first.evidence, "is silent: ")) advice = kSilent;
   if (advice.empty() && absl::StartsWith(first.evidence, "wrote '")) advice = kWrote;
-  if (advice.empty() && first.signal != SIGABRT) advice = OfSignal(first.signal);
+  if (advice.empty() && first.signal != SIGABRT) advice = AdviceOnSignal(first.signal);
   if (advice.empty() && first.signal == 0 && exception.empty()) {
     advice = Find(kRows, text);
     if (advice.empty()) advice = Find(kWaited, text);
   }
   if (advice.empty() && first.signal == SIGABRT) {
     advice = Find(kRows, text);
-    if (advice.empty() && exception.empty()) advice = OfSignal(SIGABRT);
+    if (advice.empty() && exception.empty()) advice = AdviceOnSignal(SIGABRT);
   }
   return absl::StrReplaceAll(advice, {{"{host}", PrintableLine(first.host)},
                                       {"{where}", Where(outcome)},

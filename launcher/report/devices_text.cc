@@ -17,10 +17,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kCommand[] = "hlaunch devices";
+constexpr char kDevicesCommand[] = "hlaunch devices";
 constexpr size_t kMaxHolders = 3;  // Only in the table; JSON has all holders.
 
-std::string HelpText() {
+std::string DevicesHelp() {
   return absl::StrCat(
       "usage: hlaunch devices [--json] [--sysroot DIR]\n\n"
       "Shows the accelerators of this node: which processes can use, where they sit, who has them\n"
@@ -102,11 +102,11 @@ nlohmann::ordered_json ToJson(const Device& device) {
 
 absl::StatusOr<DevicesOptions> ParseDevicesOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
-                           ReadWords(kCommand, DevicesOptionRows(), words, OptionPlace::kAnywhere));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read, ReadWords(kDevicesCommand, DevicesOptionRows(),
+                                                            words, OptionPlace::kAnywhere));
   DevicesOptions options;
   if (read.Has("--help")) {
-    options.text_to_print = HelpText();
+    options.text_to_print = DevicesHelp();
     return options;
   }
   if (!read.rest.empty()) {

@@ -17,9 +17,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kCommand[] = "hlaunch status";
+constexpr char kStatusCommand[] = "hlaunch status";
 
-std::string HelpText() {
+std::string StatusHelp() {
   return absl::StrCat(
       "usage: hlaunch status [JOB] --rdzv-endpoint HOST[:PORT] [--watch|--json] "
       "[--token-file FILE]\n"
@@ -151,11 +151,11 @@ absl::Status ReadLook(const TypedWords& read, StatusOptions& options) {
 
 absl::StatusOr<StatusOptions> ParseStatusOptions(int argc, const char* const* argv) {
   const std::vector<std::string> words(argv + 2, argv + argc);
-  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read,
-                           ReadWords(kCommand, StatusOptionRows(), words, OptionPlace::kAnywhere));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedWords read, ReadWords(kStatusCommand, StatusOptionRows(),
+                                                            words, OptionPlace::kAnywhere));
   StatusOptions options;
   if (read.Has("--help")) {
-    options.text_to_print = HelpText();
+    options.text_to_print = StatusHelp();
     return options;
   }
   HLAUNCH_RETURN_IF_ERROR(ReadLook(read, options));

@@ -21,7 +21,7 @@ using absl::string_view;
 
 constexpr size_t kBarColumns = 20;
 constexpr size_t kMostRounds = 8;
-constexpr size_t kMostLines = 12;
+constexpr size_t kMostShownLines = 12;
 constexpr char kOff[] = "\x1b[0m";
 
 const char* ColourOf(Light light) {
@@ -203,7 +203,7 @@ class Screen {
     Title("LAST LINES");
     AddWrapped(absl::StrCat("of ", model_.last_lines_of, model_.last_lines.empty() ? "" : ":"), 2);
     const size_t all = model_.last_lines.size();
-    for (size_t i = all - std::min(all, kMostLines); i < all; ++i) {
+    for (size_t i = all - std::min(all, kMostShownLines); i < all; ++i) {
       Add(absl::StrCat("  | ", model_.last_lines[i]));
     }
   }

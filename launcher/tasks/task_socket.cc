@@ -28,7 +28,7 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 8;
 constexpr size_t kMaxDescriptors = 16;
-constexpr timeval kPatience = {10, 0};  // For a peer that neither reads nor ends.
+constexpr timeval kSendTimeout = {10, 0};  // For a peer that neither reads nor ends.
 
 struct Address {
   sockaddr_un name = {};
@@ -148,7 +148,7 @@ UniqueFd AcceptOwn(int listener) {
   UniqueFd socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.valid() && !IsOwn(socket.get())) socket.Close();
   if (socket.valid()) {
-    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout));
   }
   return socket;
 }
@@ -156,7 +156,7 @@ UniqueFd AcceptOwn(int listener) {
 absl::StatusOr<UniqueFd> ConnectToTask(const std::string& address) {
   UniqueFd socket = NewSocket();
   if (!socket.valid()) return NoSocket();
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof(kPatience));
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout));
   const Address there = AbstractAddress(address);
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&there.name), there.length) != 0) {
     if (errno == ECONNREFUSED) return absl::NotFoundError("it is not there");

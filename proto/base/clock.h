@@ -13,6 +13,10 @@ namespace hlaunch {
 using Instant = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
+inline double InSeconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 // Tells the current time. Thread-safe. Must outlive every holder of a reference.
 class Clock {
  public:

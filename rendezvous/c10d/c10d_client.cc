@@ -23,8 +23,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kConnectAttempt = std::chrono::seconds(3);  // Then the next address is tried.
-constexpr Duration kSecondLook = std::chrono::seconds(1);      // To find out why a call failed.
+constexpr Duration kSecondLook = std::chrono::seconds(1);  // To find out why a call failed.
 
 Instant Now() { return MonotonicClock().Now(); }
 

@@ -31,7 +31,6 @@ namespace {
 constexpr size_t kMaxPending = 8 << 20;  // Bytes for the store; beyond it no client is read.
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
-constexpr Duration kConnectAttempt = std::chrono::seconds(3);
 
 }  // namespace
 

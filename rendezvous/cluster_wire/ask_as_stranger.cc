@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "proto/base/address.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/cluster_wire/tls_context.h"
@@ -29,8 +30,6 @@ namespace hlaunch {
 namespace {
 
 using Answer = absl::StatusOr<nlohmann::json>;
-
-Instant Now() { return MonotonicClock().Now(); }
 
 int MillisUntil(Instant deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Now());

@@ -19,7 +19,7 @@
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/base/address.h"
-#include "proto/base/clock.h"
+#include "proto/base/now.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/cluster_wire/tls_context.h"
 #include "rendezvous/cluster_wire/wire_connection.h"
@@ -31,8 +31,6 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::milliseconds(50);
-
-Instant Now() { return MonotonicClock().Now(); }
 
 int ErrorOf(int fd) {
   int error = 0;

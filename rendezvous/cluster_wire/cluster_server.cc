@@ -14,8 +14,8 @@
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
-#include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/cluster_wire/count_by_address.h"
@@ -32,8 +32,6 @@ namespace {
 constexpr int kAcceptedAtOnce = 64;
 constexpr std::time_t kRenewPatience = 300;  // Seconds for a peer whose certificate has expired.
 constexpr Duration kSweep = std::chrono::milliseconds(500);
-
-Instant Now() { return MonotonicClock().Now(); }
 
 absl::Status CheckHead(const HostIdentity& identity) {
   const Certificate certificate = CertificateIn(identity.certificate);

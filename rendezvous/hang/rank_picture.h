@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct GroupPicture {
   std::vector<Rank> members;           // Empty if the rank does not know.
   std::vector<CollectiveCall> latest;  // In their order; empty if it has called none.
 };
+
+inline constexpr size_t kMaxGroupsOfRank = 256;
 
 // One rank.
 struct RankPicture {

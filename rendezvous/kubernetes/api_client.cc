@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "proto/base/address.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/kubernetes/api_objects.h"
 #include "rendezvous/listening/lookup.h"
@@ -34,8 +35,6 @@ constexpr Duration kNamePatience = seconds(1);  // For the name lookup.
 constexpr size_t kMostIdle = 4;
 constexpr size_t kMostFileBytes = size_t{1} << 20;
 constexpr size_t kMostWords = 500;  // Characters shown of a server's message.
-
-Instant Now() { return MonotonicClock().Now(); }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view what) {
   errno = 0;

@@ -34,6 +34,9 @@ std::string Words(const ApiServer& server);
 // Thread-safe. Tokens are in no message.
 class ApiClient {
  public:
+  // What most calls are given to be answered.
+  static constexpr Duration kPatience = std::chrono::seconds(5);
+
   struct Request {
     std::string method, path, query, body;
   };

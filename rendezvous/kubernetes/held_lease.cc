@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -21,13 +22,10 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration kPatience = seconds(5);  // For one call.
 constexpr Duration kLastWord = seconds(3);
 constexpr Duration kAgain = milliseconds(500);  // Before a failed renewal is tried again.
 constexpr int kMarginShare = 5;                 // The margin is 1/5 of the lease: clocks may drift.
 constexpr int kMostRereads = 3;                 // If people change the object meanwhile.
-
-Instant Now() { return MonotonicClock().Now(); }
 
 // Another process holds the lease. Its name, "node0:29400_1f2e…", may contain any bytes.
 absl::Status Holds(const std::string& holder) {
@@ -67,8 +65,8 @@ HeldLease::~HeldLease() {
 }
 
 absl::Status HeldLease::Begin(LeaseSight& sight) {
-  HLAUNCH_ASSIGN_OR_RETURN(const auto read,
-                           client_->Call({"GET", LeasePath(place_), "", ""}, Now() + kPatience));
+  HLAUNCH_ASSIGN_OR_RETURN(const auto read, client_->Call({"GET", LeasePath(place_), "", ""},
+                                                          Now() + ApiClient::kPatience));
   LeaseObject lease;
   if (read.status != 404) {
     HLAUNCH_ASSIGN_OR_RETURN(lease, ReadLease(read.body));
@@ -81,7 +79,7 @@ absl::Status HeldLease::Begin(LeaseSight& sight) {
   const Instant sent = Now();
   int status = 0;
   MutexLock turn(&turn_);
-  HLAUNCH_RETURN_IF_ERROR(Write(lease, sent + kPatience, &status));
+  HLAUNCH_RETURN_IF_ERROR(Write(lease, sent + ApiClient::kPatience, &status));
   if (status == 404) {
     return absl::NotFoundError(
         absl::StrCat(client_->words(), ": there is no namespace '", place_.name_space, "'"));
@@ -117,7 +115,7 @@ absl::Status HeldLease::Confirm() {
     const Instant until = HeldUntil();
     if (until == Instant()) return Lose("the lease has run out");
     const Instant sent = Now();
-    const Instant deadline = std::min(until, sent + kPatience);
+    const Instant deadline = std::min(until, sent + ApiClient::kPatience);
     LeaseObject next = lease_;
     next.renewed = MicroTime(WallMillis());
     int status = 0;

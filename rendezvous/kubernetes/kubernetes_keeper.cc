@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/etcd/packed_record.h"
@@ -16,14 +17,9 @@
 namespace hlaunch {
 namespace {
 
-using std::chrono::seconds;
-
-constexpr Duration kPatience = seconds(5);      // For one call.
 constexpr size_t kMaxRecordBytes = 1000 << 10;  // A ConfigMap takes 1 MiB.
 constexpr int kPage = 16;                       // Records per page.
 constexpr int kMostTries = 5;  // At a record that a former leader, which will soon notice, writes.
-
-Instant Now() { return MonotonicClock().Now(); }
 
 bool Forgotten(const JobRecord& record) {
   return record.state == JobState::kOver && record.members.empty();
@@ -52,7 +48,7 @@ absl::StatusOr<ApiClient::Answer> KubernetesKeeper::Call(const ApiClient::Reques
                                                          int* unanswered) {
   const Instant until = LeadsUntil();
   if (until == Instant()) return lease_->Lose("the lease has run out");
-  return client_->Call(request, std::min(until, Now() + kPatience), unanswered);
+  return client_->Call(request, std::min(until, Now() + ApiClient::kPatience), unanswered);
 }
 
 // Confirms the lease before, so that a new leader is not disturbed, and afterwards, which proves
@@ -226,7 +222,7 @@ absl::StatusOr<RecordVersion> KubernetesKeeper::Finish(const RecordObject& wante
       if (absl::IsAborted(held)) {
         client_
             ->Call({"DELETE", RecordPath(place_, wanted.name), "", DeleteBody(known.object)},
-                   Now() + kPatience)
+                   Now() + ApiClient::kPatience)
             .IgnoreError();
       }
       known.unsure = !held.ok();

@@ -5,8 +5,6 @@
 
 namespace hlaunch {
 
-using Kind = PartitionVerdict::Kind;
-
 void PartitionWatch::BeginRound() {
   changed_ = false;
   due_.reset();
@@ -18,7 +16,7 @@ std::optional<PartitionVerdict> PartitionWatch::Judge(const std::vector<WaysWord
   changed_ = false;
   rule.all_have_spoken = due_ && t >= *due_;
   PartitionVerdict verdict = DecidePartition(words, rule);
-  if (verdict.kind == Kind::kWait) {
+  if (verdict.kind == PartitionVerdict::Kind::kWait) {
     if (!due_) due_ = t + kBothSpeak;
     return std::nullopt;
   }

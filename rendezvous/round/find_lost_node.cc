@@ -12,8 +12,6 @@
 namespace hlaunch {
 namespace {
 
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 // Returns how long the node's connection has been gone, if that is too long for it to come back.
 std::optional<Duration> GoneFor(const SignOfLife& node) {
   return node.broken && *node.broken >= kComesBack ? node.broken : std::nullopt;
@@ -33,9 +31,9 @@ Duration Wait(const SignOfLife& node, const Lease& lease) {
 std::string WhyLost(const SignOfLife& node) {
   if (GoneFor(node)) {
     return absl::StrFormat("its connection broke %.1f s ago, and it did not come back",
-                           Seconds(*node.broken));
+                           InSeconds(*node.broken));
   }
-  return absl::StrFormat("it was not heard of for %.0f s", Seconds(node.silence));
+  return absl::StrFormat("it was not heard of for %.0f s", InSeconds(node.silence));
 }
 
 // Returns the other lost nodes: "; so are: node2, node3".

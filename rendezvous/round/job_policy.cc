@@ -13,8 +13,6 @@ namespace {
 
 std::string OrNone(const std::string& text) { return text.empty() ? "none" : text; }
 
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 }  // namespace
 
 const char* PreflightName(Preflight preflight) {
@@ -84,20 +82,20 @@ std::string DescribeDifferences(const JobPolicy& holds, const JobPolicy& here) {
   };
   compare("--max-restarts", holds.max_restarts, here.max_restarts);
   compare("--max-stuck-restarts", holds.max_stuck_restarts, here.max_stuck_restarts);
-  compare("--restart-window", Seconds(holds.restart_window), Seconds(here.restart_window));
-  compare("--restart-pause", Seconds(holds.restart_pause), Seconds(here.restart_pause));
+  compare("--restart-window", InSeconds(holds.restart_window), InSeconds(here.restart_window));
+  compare("--restart-pause", InSeconds(holds.restart_pause), InSeconds(here.restart_pause));
   compare("--restart-on", OrNone(holds.restart_on), OrNone(here.restart_on));
   compare("--end-on", OrNone(holds.end_on), OrNone(here.end_on));
   compare("--free-on", OrNone(holds.free_on), OrNone(here.free_on));
   compare("--spares", holds.spares, here.spares);
-  compare("--join-timeout", Seconds(holds.join_timeout), Seconds(here.join_timeout));
-  compare("--last-call", Seconds(holds.last_call), Seconds(here.last_call));
+  compare("--join-timeout", InSeconds(holds.join_timeout), InSeconds(here.join_timeout));
+  compare("--last-call", InSeconds(holds.last_call), InSeconds(here.last_call));
   compare("--on-join", OnJoinName(holds.on_join), OnJoinName(here.on_join));
   compare("--on-loss", OnLossName(holds.on_loss), OnLossName(here.on_loss));
-  compare("--grow-interval", Seconds(holds.grow_interval), Seconds(here.grow_interval));
-  compare("--boundary-limit", Seconds(holds.boundary_limit), Seconds(here.boundary_limit));
+  compare("--grow-interval", InSeconds(holds.grow_interval), InSeconds(here.grow_interval));
+  compare("--boundary-limit", InSeconds(holds.boundary_limit), InSeconds(here.boundary_limit));
   compare("--node-multiple", holds.node_multiple, here.node_multiple);
-  compare("--loss-limit", Seconds(holds.lease.loss_limit), Seconds(here.lease.loss_limit));
+  compare("--loss-limit", InSeconds(holds.lease.loss_limit), InSeconds(here.lease.loss_limit));
   compare("--preflight", PreflightName(holds.preflight), PreflightName(here.preflight));
   compare("--preflight-action", ActionName(holds.preflight_action),
           ActionName(here.preflight_action));

@@ -30,8 +30,6 @@ constexpr char kJobsLabel[] = "jobs";
 constexpr char kJobLabel[] = "job ";  // The job's id follows.
 constexpr char kGreetingLabel[] = "greeting in clear";
 constexpr size_t kSecretBytes = 32;
-constexpr size_t kNameBytes = 16;
-constexpr size_t kFingerprintBytes = 4;
 constexpr size_t kPointBytes = 65;  // Uncompressed.
 
 using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Freed<EVP_PKEY_CTX_free>>;

@@ -18,6 +18,10 @@ namespace hlaunch {
 // Returns `size` bytes for one use of a secret, named by `label`; empty if OpenSSL refuses.
 std::string DeriveBytes(absl::string_view secret, absl::string_view label, size_t size);
 
+// The sizes of what DerivedKeys has in hex digits.
+inline constexpr size_t kNameBytes = 16;
+inline constexpr size_t kFingerprintBytes = 4;
+
 // A value that cannot be copied.
 struct DerivedKeys {
   std::string server_name;  // "….hlaunch".

@@ -29,8 +29,6 @@ constexpr char kServerSuffix[] = ".hlaunch";
 constexpr size_t kMaxJobIdBytes = 256;
 
 // After the prefix, in base64url: these parts, and then the certificate in DER.
-constexpr size_t kNameBytes = 16;
-constexpr size_t kFingerprintBytes = 4;
 constexpr size_t kPublicBytes = 91;
 constexpr size_t kFixedBytes = kNameBytes + kFingerprintBytes + kSeedBytes + kPublicBytes;
 

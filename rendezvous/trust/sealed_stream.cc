@@ -20,8 +20,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kLabel[] = "store streams";
-constexpr size_t kKeyBytes = 32;
+constexpr char kStreamsLabel[] = "store streams";
+constexpr size_t kStreamKeyBytes = 32;
 constexpr absl::string_view kIdentity = "hlaunch store streams v1";  // It is seen on the wire.
 constexpr unsigned char kSuiteNumber[] = {0x13, 0x01};               // The number of kSuite.
 constexpr char kSuite[] = "TLS_AES_128_GCM_SHA256";
@@ -125,7 +125,7 @@ Context MakeContext(SealedStream::Side side) {
 }  // namespace
 
 std::string SealingKey(absl::string_view round_secret) {
-  return round_secret.empty() ? "" : DeriveBytes(round_secret, kLabel, kKeyBytes);
+  return round_secret.empty() ? "" : DeriveBytes(round_secret, kStreamsLabel, kStreamKeyBytes);
 }
 
 // The members are freed from the last to the first: each needs those above it.
@@ -138,7 +138,9 @@ struct SealedStream::State {
 };
 
 absl::StatusOr<std::unique_ptr<SealedStream>> SealedStream::Make(Side side, absl::string_view key) {
-  if (key.size() != kKeyBytes) return absl::InvalidArgumentError("there is no key to seal with");
+  if (key.size() != kStreamKeyBytes) {
+    return absl::InvalidArgumentError("there is no key to seal with");
+  }
   auto state = std::make_unique<State>();
   state->key = std::string(key);
   state->method = MakeMethod();

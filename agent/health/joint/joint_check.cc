@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr size_t kTerms = 500;  // The length of each node's part of the sum: one packet or three.
+constexpr size_t kTermsPerNode = 500;  // Its part of the sum: one packet or three.
 constexpr uint64_t kSumSeed = 0;
 constexpr Duration kRequestLimit = seconds(5);
 constexpr Duration kFarewell = seconds(1);  // For the other nodes to read the last answer.
@@ -130,7 +130,7 @@ class JointCheck {
     RememberGroup("all", plan_.size);
     auto group = Group("all", plan_.node_rank, plan_.size, limits_.sum);
     if (!group.ok()) return std::string(group.status().message());
-    std::vector<int64_t> terms(kTerms), sum(kTerms);
+    std::vector<int64_t> terms(kTermsPerNode), sum(kTermsPerNode);
     FillTerms(plan_.node_rank, kSumSeed, terms);
     const absl::Status done =
         (*group)->Run(AllReduce(DataType::kInt64, ReduceOp::kSum, std::as_bytes(std::span(terms)),

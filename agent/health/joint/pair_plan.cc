@@ -93,9 +93,9 @@ class Evidence {
 };
 
 // Builds the pairs of one round and keeps which nodes are still free.
-class Round {
+class Pairing {
  public:
-  explicit Round(int nodes) : taken_(static_cast<size_t>(nodes), false) {}
+  explicit Pairing(int nodes) : taken_(static_cast<size_t>(nodes), false) {}
   bool Free(int node) const { return !taken_[static_cast<size_t>(node)]; }
   void Take(int a, int b) {
     taken_[static_cast<size_t>(a)] = taken_[static_cast<size_t>(b)] = true;
@@ -153,7 +153,7 @@ std::vector<NodePair> NextPairs(int nodes, const std::vector<PairResult>& so_far
   if (nodes <= kSmall) {
     return TournamentRound(nodes, static_cast<int>(so_far.size() / in_a_round));
   }
-  Round round(nodes);
+  Pairing round(nodes);
   if (so_far.empty()) {
     for (int node = 0; node + 1 < nodes; node += 2) round.Take(node, node + 1);
     return round.pairs;

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kManyErrors = 1000;
 constexpr int64_t kErrorsPerPacket = 1000;  // One error in this many packets is too much.
 
-int64_t ReadCount(const DeviceFiles& files, const std::string& path) {
+int64_t ReadCountOrZero(const DeviceFiles& files, const std::string& path) {
   int64_t count = 0;
   return absl::SimpleAtoi(files.Read(path), &count) ? count : 0;
 }
@@ -42,10 +42,10 @@ CheckResult CheckNetwork(const DeviceFiles& files) {
     up.push_back(name);
     speed += std::max(0, files.ReadInt(folder + "speed", 0)) / 1000.0;
     const std::string counters = folder + "statistics/";
-    const int64_t errors =
-        ReadCount(files, counters + "rx_errors") + ReadCount(files, counters + "tx_errors");
-    const int64_t packets =
-        ReadCount(files, counters + "rx_packets") + ReadCount(files, counters + "tx_packets");
+    const int64_t errors = ReadCountOrZero(files, counters + "rx_errors") +
+                           ReadCountOrZero(files, counters + "tx_errors");
+    const int64_t packets = ReadCountOrZero(files, counters + "rx_packets") +
+                            ReadCountOrZero(files, counters + "tx_packets");
     if (errors >= kManyErrors && errors * kErrorsPerPacket >= packets) {
       sick.push_back(absl::StrCat(name, ": ", errors, " errors in ", packets, " packets"));
     }
@@ -73,7 +73,7 @@ CheckResult CheckLinkLosses(const DeviceFiles& files) {
   std::vector<std::string> lost;
   const auto count = [&](const std::string& name, const std::string& path) {
     if (!files.Exists(path)) return;
-    const int64_t losses = ReadCount(files, path);
+    const int64_t losses = ReadCountOrZero(files, path);
     result.state = CheckState::kOk;
     result.value = result.value.value_or(0) + static_cast<double>(losses);
     if (losses > 0) lost.push_back(absl::StrCat(name, ": ", losses));
@@ -112,7 +112,7 @@ CheckResult CheckFabric(const DeviceFiles& files) {
       const std::string state = Word(files.Read(port + "state"));
       const std::string physical = Word(files.Read(port + "phys_state"));
       ++ports;
-      downed += ReadCount(files, port + "counters/link_downed");
+      downed += ReadCountOrZero(files, port + "counters/link_downed");
       if (state == "ACTIVE") {
         double gbit = 0;
         const std::string text = files.Read(port + "rate");  // "400 Gb/sec (4X NDR)"
