@@ -13,18 +13,18 @@ namespace {
 
 using testing::HasSubstr;
 
-absl::StatusOr<ServiceOptions> Parse(std::vector<const char*> words) {
+absl::StatusOr<ServiceOptions> ParseService(std::vector<const char*> words) {
   words.insert(words.begin(), "hlaunch-rendezvous");
   return ParseServiceOptions(static_cast<int>(words.size()), words.data());
 }
 
 std::string ErrorOf(const std::vector<const char*>& words) {
-  const auto options = Parse(words);
+  const auto options = ParseService(words);
   return options.ok() ? "none" : std::string(options.status().message());
 }
 
 TEST(ParseServiceOptions, TakesFilesOfCertificates) {
-  const auto options = Parse({"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"});
+  const auto options = ParseService({"--tls-cert", "/c", "--tls-key", "/k", "--tls-ca", "/a"});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->certificates.certificate, "/c");
   EXPECT_EQ(options->certificates.key, "/k");
@@ -32,12 +32,12 @@ TEST(ParseServiceOptions, TakesFilesOfCertificates) {
 }
 
 TEST(ParseServiceOptions, TakesTheWordOnTls) {
-  EXPECT_EQ(Parse({})->tls, "");
-  EXPECT_EQ(Parse({"--tls", "off"})->tls, "off");
+  EXPECT_EQ(ParseService({})->tls, "");
+  EXPECT_EQ(ParseService({"--tls", "off"})->tls, "off");
 }
 
 TEST(ParseServiceOptions, ListensOnAllAddressesAndKeepsNothingByDefault) {
-  const auto options = Parse({});
+  const auto options = ParseService({});
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->listen.host, "");
   EXPECT_EQ(options->listen.port, 29400);
@@ -57,7 +57,7 @@ TEST(ParseServiceOptions, ReadsWhereToListen) {
         Case{"0", "", 0}, Case{"10.0.0.1", "10.0.0.1", 29400},
         Case{"10.0.0.1:4711", "10.0.0.1", 4711}, Case{"[::1]:4711", "::1", 4711},
         Case{"node0:4711", "node0", 4711}}) {
-    const auto options = Parse({"--listen", c.text});
+    const auto options = ParseService({"--listen", c.text});
     ASSERT_TRUE(options.ok()) << options.status();
     EXPECT_EQ(options->listen.host, c.host) << c.text;
     EXPECT_EQ(options->listen.port, c.port) << c.text;
@@ -68,14 +68,14 @@ TEST(ParseServiceOptions, ReadsWhereToListen) {
 }
 
 TEST(ParseServiceOptions, ReadsWhereToKeepJobs) {
-  EXPECT_EQ(Parse({"--state", "file:///var/lib/x"})->state_directory, "/var/lib/x");
-  EXPECT_EQ(Parse({"--state", "x/y"})->state_directory, "x/y");
+  EXPECT_EQ(ParseService({"--state", "file:///var/lib/x"})->state_directory, "/var/lib/x");
+  EXPECT_EQ(ParseService({"--state", "x/y"})->state_directory, "x/y");
   EXPECT_THAT(ErrorOf({"--state", "s3://a"}), HasSubstr("expected file://DIR"));
   EXPECT_THAT(ErrorOf({"--state", "file://"}), HasSubstr("expected file://DIR"));
 }
 
 TEST(ParseServiceOptions, ReadsWhichEtcdKeepsJobs) {
-  const auto options = Parse({"--state", "etcd://a,b:1,[::1]:2/site/one/"});
+  const auto options = ParseService({"--state", "etcd://a,b:1,[::1]:2/site/one/"});
   ASSERT_TRUE(options.ok()) << options.status();
   ASSERT_TRUE(options->etcd.has_value());
   EXPECT_TRUE(options->keeps());
@@ -86,16 +86,16 @@ TEST(ParseServiceOptions, ReadsWhichEtcdKeepsJobs) {
   EXPECT_EQ(etcd.members[1].port, 1);
   EXPECT_EQ(etcd.members[2].port, 2);
   EXPECT_EQ(etcd.prefix, "/site/one");
-  EXPECT_EQ(Parse({"--state", "etcd://a"})->etcd->prefix, "/hlaunch");
-  EXPECT_EQ(Parse({"--state", "etcd://a/"})->etcd->prefix, "/hlaunch");
+  EXPECT_EQ(ParseService({"--state", "etcd://a"})->etcd->prefix, "/hlaunch");
+  EXPECT_EQ(ParseService({"--state", "etcd://a/"})->etcd->prefix, "/hlaunch");
   EXPECT_THAT(ErrorOf({"--state", "etcd://"}), HasSubstr("--state 'etcd://': the host is missing"));
   EXPECT_THAT(ErrorOf({"--state", "etcd://a,"}), HasSubstr("the host is missing"));
   EXPECT_THAT(ErrorOf({"--state", "etcd://a:x"}), HasSubstr("a port is a number"));
 }
 
 TEST(ParseServiceOptions, ReadsWhatEtcdAsksFor) {
-  const auto options = Parse({"--state", "etcd://a", "--state-ca", "/a", "--state-cert", "/c",
-                              "--state-key", "/k", "--state-user-file", "/u"});
+  const auto options = ParseService({"--state", "etcd://a", "--state-ca", "/a", "--state-cert",
+                                     "/c", "--state-key", "/k", "--state-user-file", "/u"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->etcd->tls.authority, "/a");
   EXPECT_EQ(options->etcd->tls.certificate, "/c");
@@ -112,14 +112,15 @@ TEST(ParseServiceOptions, ReadsWhatEtcdAsksFor) {
 }
 
 TEST(ParseServiceOptions, ReadsWhichNamespaceKeepsJobs) {
-  const auto own = Parse({"--state", "k8s://"});
+  const auto own = ParseService({"--state", "k8s://"});
   ASSERT_TRUE(own.ok()) << own.status();
   EXPECT_TRUE(own->keeps());
   EXPECT_EQ(own->kubernetes->name_space, "");
   EXPECT_EQ(own->kubernetes->name, "hlaunch");
   EXPECT_FALSE(own->kubernetes->api.has_value());
-  const auto named = Parse({"--state", "k8s://train/site-1", "--state-api", "https://[::1]:6443/",
-                            "--state-ca", "/ca", "--state-token-file", "/t"});
+  const auto named =
+      ParseService({"--state", "k8s://train/site-1", "--state-api", "https://[::1]:6443/",
+                    "--state-ca", "/ca", "--state-token-file", "/t"});
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->kubernetes->name_space, "train");
   EXPECT_EQ(named->kubernetes->name, "site-1");
@@ -128,8 +129,8 @@ TEST(ParseServiceOptions, ReadsWhichNamespaceKeepsJobs) {
   EXPECT_TRUE(named->kubernetes->tls);
   EXPECT_EQ(named->kubernetes->authority_file, "/ca");
   EXPECT_EQ(named->kubernetes->token_file, "/t");
-  EXPECT_FALSE(
-      Parse({"--state", "k8s://a", "--state-api", "http://localhost:8001"})->kubernetes->tls);
+  EXPECT_FALSE(ParseService({"--state", "k8s://a", "--state-api", "http://localhost:8001"})
+                   ->kubernetes->tls);
   EXPECT_THAT(ErrorOf({"--state", "k8s://Train"}), HasSubstr("expected k8s://[NAMESPACE][/NAME]"));
   EXPECT_THAT(ErrorOf({"--state", "k8s://a/b/c"}), HasSubstr("small letters, digits and hyphens"));
   EXPECT_THAT(
@@ -154,9 +155,9 @@ TEST(ParseServiceOptions, NamesWhatIsWrong) {
 }
 
 TEST(ParseServiceOptions, HelpAndVersionAreText) {
-  EXPECT_THAT(*Parse({"--help", "--max-jobs", "0"})->text_to_print,
+  EXPECT_THAT(*ParseService({"--help", "--max-jobs", "0"})->text_to_print,
               HasSubstr("--state file://DIR"));
-  EXPECT_THAT(*Parse({"--version"})->text_to_print, HasSubstr("hlaunch-rendezvous "));
+  EXPECT_THAT(*ParseService({"--version"})->text_to_print, HasSubstr("hlaunch-rendezvous "));
 }
 
 }  // namespace

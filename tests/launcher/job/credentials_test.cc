@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/rendezvous/tokens.h"
+
 namespace hlaunch {
 namespace {
 
@@ -16,8 +18,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 
 const CertificateFiles kFiles = {"/c", "/k", "/a"};
 

@@ -18,6 +18,7 @@
 #include "launcher/job/token.h"
 #include "launcher/options/parse_options.h"
 #include "proto/contract/exit_code.h"
+#include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
 namespace {
@@ -35,9 +36,6 @@ Options Read(std::vector<const char*> words) {
   EXPECT_TRUE(options.ok()) << options.status();
   return options.ok() ? *options : Options{};
 }
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
 
 // A host with 6 usable CPUs, where every token file holds `token`.
 HostProbes FakeProbes(const absl::StatusOr<TokenFile>& token = TokenFile{kToken + std::string("\n"),

@@ -28,8 +28,8 @@ std::vector<std::string> Step(std::vector<std::string> more = {}) {
   return more;
 }
 
-absl::StatusOr<Options> Parse(std::vector<const char*> words,
-                              std::vector<std::string> env = Step()) {
+absl::StatusOr<Options> ParseOnNode(std::vector<const char*> words,
+                                    std::vector<std::string> env = Step()) {
   words.insert(words.begin(), "hlaunch");
   words.push_back("train.py");
   return ParseOptions(static_cast<int>(words.size()), words.data(),
@@ -47,23 +47,23 @@ std::string Place(const absl::StatusOr<Options>& options) {
 }
 
 TEST(TakePlace, GivesWhatNobodySays) {
-  EXPECT_EQ(Place(Parse({})), "2:2 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Parse({})->worker.stop_grace, std::chrono::seconds(25));
+  EXPECT_EQ(Place(ParseOnNode({})), "2:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(ParseOnNode({})->worker.stop_grace, std::chrono::seconds(25));
 }
 
 TEST(TakePlace, CompletesWhatIsTyped) {
-  EXPECT_EQ(Place(Parse({"--nproc-per-node", "8", "--rdzv-id", "x"})),
+  EXPECT_EQ(Place(ParseOnNode({"--nproc-per-node", "8", "--rdzv-id", "x"})),
             "2:2 rank 1 at n1:12272 x 8 id x");
-  EXPECT_EQ(Place(Parse({"--nnodes", "1:2"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Place(Parse({"--rdzv-endpoint", "head:1"})), "2:2 rank 1 at head:1 x 2 id 17.0");
-  EXPECT_EQ(Place(Parse({"--node-rank", "0"})), "2:2 rank 0 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1:2"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--rdzv-endpoint", "head:1"})), "2:2 rank 1 at head:1 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--node-rank", "0"})), "2:2 rank 0 at n1:12272 x 2 id 17.0");
 }
 
 TEST(TakePlace, WaitsForNoNodeThatWasNotStarted) {
-  EXPECT_EQ(Place(Parse({"--nnodes", "1:4"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Place(Parse({"--nnodes", "4"})), "4:4 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Place(Parse({"--nnodes", "3:4"})), "3:4 rank 1 at n1:12272 x 2 id 17.0");
-  EXPECT_EQ(Place(Parse({"--nnodes", "1:4", "--rdzv-endpoint", "h:1"})),
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1:4"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "4"})), "4:4 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "3:4"})), "3:4 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1:4", "--rdzv-endpoint", "h:1"})),
             "1:4 rank -1 at h:1 x 2 id ");
 }
 
@@ -87,53 +87,55 @@ TEST(TakePlace, SaysThatABatchScriptKeepsItsSignals) {
 }
 
 TEST(TakePlace, MakesTheStaticFormOfAPort) {
-  const auto options = Parse({"--master-port", "29600"});
+  const auto options = ParseOnNode({"--master-port", "29600"});
   EXPECT_EQ(Place(options), "2:2 rank 1 at n1 x 2 id 17.0");
   EXPECT_EQ(options->meeting.master_port, 29600);
 }
 
 TEST(TakePlace, TakesOnlyWhatIsOfThisNodeWhereTheNodesAreSaid) {
-  EXPECT_EQ(Place(Parse({"--standalone"})), "1:1 rank -1 at  x 2 id ");
-  EXPECT_EQ(Place(Parse({"--nnodes", "1"})), "1:1 rank -1 at  x 2 id ");
-  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"})),
+  EXPECT_EQ(Place(ParseOnNode({"--standalone"})), "1:1 rank -1 at  x 2 id ");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1"})), "1:1 rank -1 at  x 2 id ");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "2", "--rdzv-endpoint", "h:1"})),
             "2:2 rank -1 at h:1 x 2 id ");
-  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1", "--nproc-per-node", "1"})),
-            "2:2 rank -1 at h:1 x 1 id ");
-  EXPECT_EQ(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"})->worker.stop_grace,
+  EXPECT_EQ(
+      Place(ParseOnNode({"--nnodes", "2", "--rdzv-endpoint", "h:1", "--nproc-per-node", "1"})),
+      "2:2 rank -1 at h:1 x 1 id ");
+  EXPECT_EQ(ParseOnNode({"--nnodes", "2", "--rdzv-endpoint", "h:1"})->worker.stop_grace,
             std::chrono::seconds(25));
-  EXPECT_EQ(Place(Parse({"--cluster", "none"})), "1:1 rank -1 at  x 1 id ");
-  EXPECT_EQ(Place(Parse({}, Step({"PET_NNODES=1"}))), "1:1 rank -1 at  x 2 id ");
+  EXPECT_EQ(Place(ParseOnNode({"--cluster", "none"})), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(ParseOnNode({}, Step({"PET_NNODES=1"}))), "1:1 rank -1 at  x 2 id ");
 }
 
 TEST(TakePlace, LetsThoseRunWhoSayAllThoughItWouldRefuse) {
   const auto tasks = Step({"SLURM_STEP_TASKS_PER_NODE=2(x2)"});
-  EXPECT_EQ(Place(Parse({}, tasks)), "") << "task 0 says it, for all";
-  EXPECT_FALSE(Parse({}, tasks).ok());
-  EXPECT_EQ(Place(Parse({"--standalone"}, tasks)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(ParseOnNode({}, tasks)), "") << "task 0 says it, for all";
+  EXPECT_FALSE(ParseOnNode({}, tasks).ok());
+  EXPECT_EQ(Place(ParseOnNode({"--standalone"}, tasks)), "1:1 rank -1 at  x 1 id ");
 }
 
 TEST(TakePlace, NeedsNoEndpointForOneNode) {
-  EXPECT_EQ(Place(Parse({}, Step({"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2",
-                                  "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"}))),
+  EXPECT_EQ(Place(ParseOnNode({}, Step({"SLURM_STEP_NUM_NODES=1", "SLURM_STEP_NODELIST=n2",
+                                        "SLURM_STEP_TASKS_PER_NODE=1", "SLURM_NODEID=0"}))),
             "1:1 rank -1 at  x 2 id 17.0");
 }
 
 TEST(TakePlace, LeavesPerNodeItsOneWorker) {
-  EXPECT_EQ(Place(Parse({"--per-node"})), "2:2 rank 1 at n1:12272 x 1 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--per-node"})), "2:2 rank 1 at n1:12272 x 1 id 17.0");
 }
 
 TEST(TakePlace, WarnsOfNodesThatAreNotUsed) {
   const std::vector<std::string> batch = {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3"};
-  EXPECT_THAT(Parse({}, batch)->cluster_warnings, ElementsAre(HasSubstr("one node of the 3")));
-  EXPECT_THAT(Parse({"--nnodes", "1"}, batch)->cluster_warnings, IsEmpty());
-  EXPECT_EQ(Place(Parse({}, batch)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_THAT(ParseOnNode({}, batch)->cluster_warnings,
+              ElementsAre(HasSubstr("one node of the 3")));
+  EXPECT_THAT(ParseOnNode({"--nnodes", "1"}, batch)->cluster_warnings, IsEmpty());
+  EXPECT_EQ(Place(ParseOnNode({}, batch)), "1:1 rank -1 at  x 1 id ");
 }
 
 TEST(TakePlace, StartsTheNodesOfAnAllocationUnlessOneIsMeant) {
   const std::vector<std::string> batch = {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3",
                                           "SLURM_JOB_NODELIST=n[1-3]"};
   const auto started = [&](std::vector<const char*> words) {
-    const auto options = Parse(std::move(words), batch);
+    const auto options = ParseOnNode(std::move(words), batch);
     return options.ok() ? options->hosts.system + " " + options->hosts.hosts
                         : std::string(options.status().message());
   };
@@ -146,27 +148,27 @@ TEST(TakePlace, StartsTheNodesOfAnAllocationUnlessOneIsMeant) {
        {"--nnodes=1", "--standalone", "--rdzv-endpoint=n1", "--dry-run", "--cluster=none"}) {
     EXPECT_EQ(started({one}), " ") << one;
   }
-  EXPECT_THAT(Parse({}, batch)->cluster_warnings, IsEmpty());
-  EXPECT_THAT(Parse({"--rdzv-endpoint=n1"}, batch)->cluster_warnings,
+  EXPECT_THAT(ParseOnNode({}, batch)->cluster_warnings, IsEmpty());
+  EXPECT_THAT(ParseOnNode({"--rdzv-endpoint=n1"}, batch)->cluster_warnings,
               ElementsAre(HasSubstr("one node of the 3")));
   EXPECT_THAT(started({"--cluster", "slurm", "--rdzv-endpoint=n1"}), HasSubstr("no step of it"));
 }
 
 TEST(TakePlace, NeedsTheNumberOfPods) {
   const std::vector<std::string> pod = {"KUBERNETES_SERVICE_HOST=1", "JOB_COMPLETION_INDEX=1"};
-  EXPECT_EQ(Place(Parse({}, pod)), "1:1 rank -1 at  x 1 id ");
-  EXPECT_THAT(Parse({}, pod)->cluster_warnings, ElementsAre(HasSubstr("add --nnodes N")));
-  EXPECT_THAT(Place(Parse({"--nnodes", "2"}, pod)), HasSubstr("make a headless Service"));
-  EXPECT_EQ(Place(Parse({"--nnodes", "2", "--rdzv-endpoint", "h:1"}, pod)),
+  EXPECT_EQ(Place(ParseOnNode({}, pod)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_THAT(ParseOnNode({}, pod)->cluster_warnings, ElementsAre(HasSubstr("add --nnodes N")));
+  EXPECT_THAT(Place(ParseOnNode({"--nnodes", "2"}, pod)), HasSubstr("make a headless Service"));
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "2", "--rdzv-endpoint", "h:1"}, pod)),
             "2:2 rank -1 at h:1 x 1 id ");
 }
 
 TEST(TakePlace, RefusesOneOfSeveralNodesThatTrainAlone) {
   const std::vector<std::string> by_hand = {"MASTER_ADDR=n1", "NODE_RANK=1", "WORLD_SIZE=16"};
-  EXPECT_THAT(Place(Parse({}, by_hand)), HasSubstr("nothing says how many there are"));
-  EXPECT_EQ(Place(Parse({"--nnodes", "1"}, by_hand)), "1:1 rank -1 at  x 1 id ");
-  EXPECT_EQ(Place(Parse({"--cluster", "none"}, by_hand)), "1:1 rank -1 at  x 1 id ");
-  EXPECT_EQ(Place(Parse({"--nnodes", "2"}, by_hand)), "2:2 rank 1 at n1 x 1 id ");
+  EXPECT_THAT(Place(ParseOnNode({}, by_hand)), HasSubstr("nothing says how many there are"));
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1"}, by_hand)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(ParseOnNode({"--cluster", "none"}, by_hand)), "1:1 rank -1 at  x 1 id ");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "2"}, by_hand)), "2:2 rank 1 at n1 x 1 id ");
 }
 
 // Values that users set are taken or named in an error, and no job waits for a node that cannot
@@ -196,30 +198,31 @@ TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
        "--node-rank 2: with --nnodes 2 ranks go from 0 to 1 (--node-rank is from NODE_RANK)"},
   };
   for (const Case& one : cases) {
-    EXPECT_THAT(Place(Parse(one.words, one.env)), HasSubstr(one.place)) << one.env.back();
+    EXPECT_THAT(Place(ParseOnNode(one.words, one.env)), HasSubstr(one.place)) << one.env.back();
   }
-  EXPECT_THAT(Parse({"--nnodes", "2"}, {"MASTER_ADDR=localhost", "NODE_RANK=1"})->cluster_warnings,
-              ElementsAre(HasSubstr("where only nodes on this host meet")));
-  // The surrounding allocation still says that this is one node of several.
   EXPECT_THAT(
-      Parse({}, {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3", "MASTER_ADDR=n1"})->cluster_warnings,
-      ElementsAre(HasSubstr("one node of the 3")));
+      ParseOnNode({"--nnodes", "2"}, {"MASTER_ADDR=localhost", "NODE_RANK=1"})->cluster_warnings,
+      ElementsAre(HasSubstr("where only nodes on this host meet")));
+  // The surrounding allocation still says that this is one node of several.
+  EXPECT_THAT(ParseOnNode({}, {"SLURM_JOB_ID=17", "SLURM_JOB_NUM_NODES=3", "MASTER_ADDR=n1"})
+                  ->cluster_warnings,
+              ElementsAre(HasSubstr("one node of the 3")));
 }
 
 TEST(TakePlace, NamesTheVariableOfAWrongValue) {
-  EXPECT_EQ(Place(Parse({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
-  EXPECT_EQ(Place(Parse({"--cluster", "slrum"})),
+  EXPECT_EQ(Place(ParseOnNode({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
+  EXPECT_EQ(Place(ParseOnNode({"--cluster", "slrum"})),
             "--cluster 'slrum': expected one of auto, none, hlaunchd, mpirun, slurm, pbs, lsf, "
             "sge, sagemaker, "
             "vertex, flux, aws-batch, skypilot, dstack, ngc, leaderworkerset, volcano, condor, "
             "nomad, kubernetes, env");
-  EXPECT_THAT(Place(Parse({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
+  EXPECT_THAT(Place(ParseOnNode({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
               HasSubstr("SLURM_STEP_NODELIST 'a:b:12272'"));
 }
 
 std::string Explained(std::vector<const char*> words, std::vector<std::string> env = Step()) {
   words.push_back("--explain-cluster");
-  const auto options = Parse(std::move(words), std::move(env));
+  const auto options = ParseOnNode(std::move(words), std::move(env));
   return options.ok() ? options->text_to_print.value_or("")
                       : std::string(options.status().message());
 }
@@ -250,7 +253,7 @@ TEST(TakePlace, TakesTheTasksOfANodeWhateverIsSaidOfNodes) {
   const std::vector<std::string> tasks = Step(
       {"SLURM_STEP_TASKS_PER_NODE=2(x2)", "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_GTIDS=2,3"});
   const auto taken = [&tasks](std::vector<const char*> words) {
-    const auto options = Parse(std::move(words), tasks);
+    const auto options = ParseOnNode(std::move(words), tasks);
     return absl::StrCat(Place(options), options.ok() && options->tasks ? " by tasks" : "");
   };
   EXPECT_EQ(taken({}), "2:2 rank 1 at n1:12272 x 2 id 17.0 by tasks");

@@ -99,14 +99,14 @@ TEST(DrainOfHost, IsAboutOneHostAndNoJob) {
 }
 
 TEST(ReadSince, IsASpanOrATime) {
-  constexpr int64_t kNow = 1'764'000'000'000;  // 2025-11-24T16:00:00Z
-  EXPECT_EQ(*ReadSince("", kNow), "");
-  EXPECT_THAT(*ReadSince("10m", kNow), HasSubstr("2025-11-24T15:50:00"));
-  EXPECT_THAT(*ReadSince("30", kNow), HasSubstr("2025-11-24T15:59:30"));
-  EXPECT_THAT(*ReadSince("1d", kNow), HasSubstr("2025-11-23T16:00:00"));
-  EXPECT_EQ(*ReadSince("2026-11-25T16:41", kNow), "2026-11-25T16:41");
+  constexpr int64_t now = 1'764'000'000'000;  // 2025-11-24T16:00:00Z
+  EXPECT_EQ(*ReadSince("", now), "");
+  EXPECT_THAT(*ReadSince("10m", now), HasSubstr("2025-11-24T15:50:00"));
+  EXPECT_THAT(*ReadSince("30", now), HasSubstr("2025-11-24T15:59:30"));
+  EXPECT_THAT(*ReadSince("1d", now), HasSubstr("2025-11-23T16:00:00"));
+  EXPECT_EQ(*ReadSince("2026-11-25T16:41", now), "2026-11-25T16:41");
   for (const char* text : {"soon", "m", "-5m", "16:41", "2026/11/25"}) {
-    EXPECT_FALSE(ReadSince(text, kNow).ok()) << text;
+    EXPECT_FALSE(ReadSince(text, now).ok()) << text;
   }
 }
 

@@ -10,19 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/contract/exit_code.h"
+#include "tests/launcher/report/failure.h"
 
 namespace hlaunch {
 namespace {
-
-WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
-  WorkerFailure failure;
-  failure.rank = rank;
-  failure.host = absl::StrCat("node", rank / 2);
-  failure.pid = 4242;
-  failure.exit_code = exit_code;
-  failure.signal = signal;
-  return failure;
-}
 
 Outcome Of(const WorkerFailure& failure) {
   Outcome outcome;

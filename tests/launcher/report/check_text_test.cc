@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-absl::StatusOr<CheckOptions> Parse(std::vector<std::string> words) {
+absl::StatusOr<CheckOptions> ParseCheck(std::vector<std::string> words) {
   std::vector<const char*> argv = {"hlaunch", "check"};
   for (const std::string& word : words) argv.push_back(word.c_str());
   return ParseCheckOptions(static_cast<int>(argv.size()), argv.data());
@@ -65,7 +65,7 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
   std::vector<std::string> words = CheckCommand("/bin/hlaunch", plan);
   EXPECT_EQ(words[0], "/bin/hlaunch");
   words.erase(words.begin(), words.begin() + 2);
-  const auto options = Parse(words);
+  const auto options = ParseCheck(words);
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_TRUE(options->lines);
   EXPECT_TRUE(options->plan.full);
@@ -88,24 +88,25 @@ TEST(ParseCheckOptions, ReadsBackWhatCheckCommandWrites) {
 TEST(ParseCheckOptions, RefusesAMeetingThatMakesNoSense) {
   for (const char* bad : {"", "1.2.3.4:5", "1.2.3.4,1,0,2,h", "1.2.3.4:99999,1,0,2,h",
                           "1.2.3.4:5,1,2,2,h", "1.2.3.4:5,1,-1,2,h", "1.2.3.4:5,x,0,2,h"}) {
-    const auto options = Parse({"--join", bad});
+    const auto options = ParseCheck({"--join", bad});
     EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument) << bad;
   }
 }
 
 TEST(ParseCheckOptions, SaysWhatIsWrongAndTheWayOut) {
   for (const char* bad : {"hpus", "hpu:", "hpu:0", "hpu:-1", "hpu:1x", "hpu:99999999999", ""}) {
-    const auto options = Parse({"--devices", bad});
+    const auto options = ParseCheck({"--devices", bad});
     ASSERT_FALSE(options.ok()) << bad;
     EXPECT_THAT(options.status().message(), HasSubstr("hpu:8")) << bad;
   }
-  EXPECT_THAT(Parse({"now"}).status().message(), HasSubstr("hlaunch ./check"));
-  EXPECT_THAT(Parse({"--watch", "0"}).status().message(), HasSubstr("--watch 0: expected a time"));
-  EXPECT_EQ(Parse({"--devices", "cuda"})->plan.devices.count, 1);
+  EXPECT_THAT(ParseCheck({"now"}).status().message(), HasSubstr("hlaunch ./check"));
+  EXPECT_THAT(ParseCheck({"--watch", "0"}).status().message(),
+              HasSubstr("--watch 0: expected a time"));
+  EXPECT_EQ(ParseCheck({"--devices", "cuda"})->plan.devices.count, 1);
 }
 
 TEST(ParseCheckOptions, ExplainsItself) {
-  EXPECT_THAT(*Parse({"--help"})->text_to_print,
+  EXPECT_THAT(*ParseCheck({"--help"})->text_to_print,
               HasSubstr(absl::StrCat(kExitPreflight, " a check fails")));
 }
 

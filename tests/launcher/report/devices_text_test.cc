@@ -18,7 +18,7 @@ std::string Text(const Machine& machine) {
   return DevicesText(FindDevices(files), FindProcessors(files));
 }
 
-absl::StatusOr<DevicesOptions> Parse(std::vector<const char*> words) {
+absl::StatusOr<DevicesOptions> ParseDevices(std::vector<const char*> words) {
   words.insert(words.begin(), {"hlaunch", "devices"});
   return ParseDevicesOptions(static_cast<int>(words.size()), words.data());
 }
@@ -125,11 +125,11 @@ TEST(DevicesJson, SaysNullForWhatIsUnknown) {
 }
 
 TEST(ParseDevicesOptions, ReadsItsWords) {
-  EXPECT_TRUE(Parse({"--json"})->json);
-  EXPECT_EQ(Parse({"--sysroot", "/x"})->sysroot, "/x");
-  EXPECT_THAT(*Parse({"--help"})->text_to_print, HasSubstr("--sysroot DIR"));
-  EXPECT_THAT(Parse({"train.py"}).status().message(), HasSubstr("hlaunch ./devices"));
-  EXPECT_THAT(Parse({"--jsn"}).status().message(), HasSubstr("did you mean --json?"));
+  EXPECT_TRUE(ParseDevices({"--json"})->json);
+  EXPECT_EQ(ParseDevices({"--sysroot", "/x"})->sysroot, "/x");
+  EXPECT_THAT(*ParseDevices({"--help"})->text_to_print, HasSubstr("--sysroot DIR"));
+  EXPECT_THAT(ParseDevices({"train.py"}).status().message(), HasSubstr("hlaunch ./devices"));
+  EXPECT_THAT(ParseDevices({"--jsn"}).status().message(), HasSubstr("did you mean --json?"));
 }
 
 }  // namespace

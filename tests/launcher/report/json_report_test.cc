@@ -17,9 +17,9 @@
 namespace hlaunch {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
-WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
+WorkerFailure TimedFailure(Rank rank, int exit_code, int signal = 0) {
   WorkerFailure failure;
   failure.rank = rank;
   failure.local_rank = 1;
@@ -33,12 +33,12 @@ WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
 }
 
 TEST(JsonReport, TellsOfSuccess) {
-  const json report = json::parse(JsonReport({"17", "node0", 3, 0, 1'700'000'000'000}, {}));
+  const Json report = Json::parse(JsonReport({"17", "node0", 3, 0, 1'700'000'000'000}, {}));
   EXPECT_EQ(report["outcome"], "succeeded");
   EXPECT_EQ(report["job_id"], "17");
   EXPECT_EQ(report["exit_code"], 0);
   EXPECT_EQ(report["first_cause"], nullptr);
-  EXPECT_EQ(report["consequences"], json::array());
+  EXPECT_EQ(report["consequences"], Json::array());
   EXPECT_EQ(report["max_restarts"], 3);
   EXPECT_EQ(report["written_at"], "2023-11-14T22:13:20.000Z");
 }
@@ -49,17 +49,17 @@ TEST(JsonReport, TellsOfTheFirstCauseAndWhatFollowed) {
   outcome.reason = "worker rank 5 failed";
   outcome.worker_failed = true;
   outcome.cause_reason = "rank 5 on node2 was heard of first";
-  outcome.failures = {Failure(5, 1), Failure(6, 0, SIGABRT)};
+  outcome.failures = {TimedFailure(5, 1), TimedFailure(6, 0, SIGABRT)};
   outcome.failures[0].traceback = "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1";
   outcome.failures[0].log_tail = "bytes \xff\n";
   outcome.failures[0].log_file = "/logs/5/stderr.log";
   outcome.total_failures = 2;
   outcome.awaited = {{3, 0, "node1"}};
-  outcome.history = {{1, "rank 2 failed", Failure(2, 9)}, {2, "node1 was lost", {}}};
+  outcome.history = {{1, "rank 2 failed", TimedFailure(2, 9)}, {2, "node1 was lost", {}}};
   outcome.restart_count = 2;
-  const json report = json::parse(JsonReport({"17", "node0", 2, 0, 0}, outcome));
+  const Json report = Json::parse(JsonReport({"17", "node0", 2, 0, 0}, outcome));
   EXPECT_EQ(report["outcome"], "failed");
-  const json& first = report["first_cause"];
+  const Json& first = report["first_cause"];
   EXPECT_EQ(first["rank"], 5);
   EXPECT_EQ(first["host"], "node2");
   EXPECT_EQ(first["node_rank"], 2);
@@ -86,17 +86,17 @@ TEST(JsonReport, TellsWhatElseEndedTheJob) {
   Outcome outcome;
   outcome.exit_code = kExitNodeLost;
   outcome.reason = "node1 was lost";
-  outcome.failures = {Failure(5, 1)};
-  json report = json::parse(JsonReport({}, outcome));
+  outcome.failures = {TimedFailure(5, 1)};
+  Json report = Json::parse(JsonReport({}, outcome));
   EXPECT_EQ(report["outcome"], "failed");
   EXPECT_EQ(report["first_cause"], nullptr);
   EXPECT_EQ(report["consequences"].size(), 1u);
   EXPECT_FALSE(report["advice"].get<std::string>().empty());
   outcome.exit_code = kExitSignalBase + SIGINT;
-  report = json::parse(JsonReport({}, outcome));
+  report = Json::parse(JsonReport({}, outcome));
   EXPECT_EQ(report["outcome"], "stopped");
   outcome.exit_code = kExitNodeStopped;
-  report = json::parse(JsonReport({}, outcome));
+  report = Json::parse(JsonReport({}, outcome));
   EXPECT_EQ(report["outcome"], "stopped");
 }
 

@@ -12,13 +12,13 @@ namespace {
 
 using testing::HasSubstr;
 
-absl::StatusOr<StatusOptions> Parse(std::vector<const char*> words) {
+absl::StatusOr<StatusOptions> ParseStatus(std::vector<const char*> words) {
   words.insert(words.begin(), {"hlaunch", "status"});
   return ParseStatusOptions(static_cast<int>(words.size()), words.data());
 }
 
 std::string ErrorOf(const std::vector<const char*>& words) {
-  const auto options = Parse(words);
+  const auto options = ParseStatus(words);
   return options.ok() ? "none" : std::string(options.status().message());
 }
 
@@ -41,31 +41,31 @@ JobStatus Llama() {
 }
 
 TEST(ParseStatusOptions, ReadsJobAndEndpointInAnyOrder) {
-  const auto options = Parse({"--json", "llama", "--rdzv_endpoint", "node0"});
+  const auto options = ParseStatus({"--json", "llama", "--rdzv_endpoint", "node0"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->job_id, "llama");
   EXPECT_EQ(options->endpoint.host, "node0");
   EXPECT_EQ(options->endpoint.port, 29400);
   EXPECT_TRUE(options->json);
-  EXPECT_EQ(Parse({"--rdzv-endpoint=[::1]:7"})->endpoint.port, 7);
-  EXPECT_THAT(*Parse({"--help"})->text_to_print, HasSubstr("hlaunch ./status"));
+  EXPECT_EQ(ParseStatus({"--rdzv-endpoint=[::1]:7"})->endpoint.port, 7);
+  EXPECT_THAT(*ParseStatus({"--help"})->text_to_print, HasSubstr("hlaunch ./status"));
 }
 
 TEST(ParseStatusOptions, WithoutAnEndpointIsForDetachedJobs) {
-  const auto options = Parse({"llama", "--json"});
+  const auto options = ParseStatus({"llama", "--json"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_TRUE(options->detached);
   EXPECT_EQ(options->job_id, "llama");
-  EXPECT_FALSE(Parse({"llama", "--rdzv-endpoint", "a"})->detached);
+  EXPECT_FALSE(ParseStatus({"llama", "--rdzv-endpoint", "a"})->detached);
 }
 
 TEST(ParseStatusOptions, ReadsHowItIsShown) {
-  EXPECT_TRUE(Parse({"--watch"})->watch);
-  EXPECT_TRUE(Parse({"--watch"})->detached);
-  EXPECT_TRUE(Parse({"-w", "llama", "--rdzv-endpoint", "a"})->watch);
-  EXPECT_EQ(Parse({"llama", "--html", "f.html"})->html_file, "f.html");
-  EXPECT_TRUE(Parse({"llama", "--html", "f.html"})->detached);
-  EXPECT_FALSE(Parse({"llama", "--html=f.html", "--rdzv-endpoint", "a"})->detached);
+  EXPECT_TRUE(ParseStatus({"--watch"})->watch);
+  EXPECT_TRUE(ParseStatus({"--watch"})->detached);
+  EXPECT_TRUE(ParseStatus({"-w", "llama", "--rdzv-endpoint", "a"})->watch);
+  EXPECT_EQ(ParseStatus({"llama", "--html", "f.html"})->html_file, "f.html");
+  EXPECT_TRUE(ParseStatus({"llama", "--html", "f.html"})->detached);
+  EXPECT_FALSE(ParseStatus({"llama", "--html=f.html", "--rdzv-endpoint", "a"})->detached);
 }
 
 TEST(ParseStatusOptions, NamesWhatIsWrong) {

@@ -11,20 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/contract/exit_code.h"
+#include "tests/launcher/report/failure.h"
 
 namespace hlaunch {
 namespace {
-
-WorkerFailure Failure(Rank rank, int exit_code, int signal = 0) {
-  WorkerFailure failure;
-  failure.rank = rank;
-  failure.local_rank = rank % 2;
-  failure.host = absl::StrCat("node", rank / 2);
-  failure.pid = 4242;
-  failure.exit_code = exit_code;
-  failure.signal = signal;
-  return failure;
-}
 
 std::string Report(const Outcome& outcome, const SummaryStyle& style = {}) {
   return absl::StrJoin(SummaryLines(outcome, style), "\n");

@@ -10,25 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/rendezvous/c10d/c10d_bytes.h"
+
 namespace hlaunch {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-std::string Int64(int64_t value) {
-  std::string bytes;
-  PutInt64(&bytes, value);
-  return bytes;
-}
-
-std::string Text(absl::string_view text) {
-  std::string bytes;
-  PutText(&bytes, text);
-  return bytes;
-}
-
-std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
 
 // The keys of a store and the answers to its clients.
 class Commands : public testing::Test {

@@ -10,8 +10,9 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "tests/rendezvous/c10d/c10d_bytes.h"
 
 namespace hlaunch {
 namespace {
@@ -59,19 +60,6 @@ class FakeConnection final : public C10dConnection {
   Seen& seen_;
 };
 
-std::string Request(C10dOp op, std::vector<std::string> keys = {},
-                    std::vector<std::string> values = {}, int64_t number = 0) {
-  return SerializeC10dRequest({op, std::move(keys), std::move(values), number});
-}
-
-std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
-
-std::string Int64(int64_t value) {
-  std::string bytes;
-  PutInt64(&bytes, value);
-  return bytes;
-}
-
 class Connections : public testing::Test {
  protected:
   C10dConnections::Id Connect(Seen& seen) {
@@ -82,9 +70,7 @@ class Connections : public testing::Test {
   // A client of PyTorch 2.2 or later.
   C10dConnections::Id ConnectNew(Seen& seen) {
     const C10dConnections::Id id = Connect(seen);
-    std::string validate(1, '\0');
-    PutUint32(&validate, kC10dMagic);
-    Take(id, validate);
+    Take(id, Validate());
     return id;
   }
   void Take(C10dConnections::Id id, absl::string_view bytes) { all_.Take(*all_.Find(id), bytes); }
@@ -274,9 +260,7 @@ class ArrivingConnections : public Connections {
   C10dConnections::Id ConnectTo(Seen& seen) {
     const C10dConnections::Id id = few_->NextId();
     few_->Add(std::make_unique<FakeConnection>(id, options_, few_->unread(), seen));
-    std::string validate(1, '\0');
-    PutUint32(&validate, kC10dMagic);
-    few_->Take(*few_->Find(id), validate);
+    few_->Take(*few_->Find(id), Validate());
     return id;
   }
   void Send(C10dConnections::Id id, absl::string_view bytes) { few_->Take(*few_->Find(id), bytes); }

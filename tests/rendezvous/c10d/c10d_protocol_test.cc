@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rendezvous/store/key_space.h"
+#include "tests/rendezvous/c10d/c10d_bytes.h"
 #include "tests/rendezvous/recorded_stream.h"
 
 namespace hlaunch {
@@ -42,12 +43,6 @@ std::vector<std::string> ParseIn(C10dParser& parser, absl::string_view bytes, si
 std::vector<std::string> Parse(absl::string_view bytes, size_t piece = 1 << 20) {
   C10dParser parser;
   return ParseIn(parser, bytes, piece);
-}
-
-std::string Validate() {
-  std::string bytes(1, '\0');
-  PutUint32(&bytes, kC10dMagic);
-  return bytes;
 }
 
 // A request of an older dialect, by its number.

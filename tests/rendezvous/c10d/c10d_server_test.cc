@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/c10d/c10d_protocol.h"
+#include "tests/rendezvous/c10d/c10d_bytes.h"
 #include "tests/rendezvous/no_descriptors.h"
 #include "tests/rendezvous/raw_connection.h"
 #include "tests/rendezvous/recorded_stream.h"
@@ -23,31 +24,6 @@ namespace {
 std::unique_ptr<C10dServer> Serve(C10dServerOptions options = {}) {
   return *C10dServer::Start(*Listen("127.0.0.1", 0), options);
 }
-
-std::string Validate() {
-  std::string bytes(1, '\0');
-  PutUint32(&bytes, kC10dMagic);
-  return bytes;
-}
-
-std::string Request(C10dOp op, std::vector<std::string> keys = {},
-                    std::vector<std::string> values = {}, int64_t number = 0) {
-  return SerializeC10dRequest({op, std::move(keys), std::move(values), number});
-}
-
-std::string Int64(int64_t value) {
-  std::string bytes;
-  PutInt64(&bytes, value);
-  return bytes;
-}
-
-std::string Text(absl::string_view text) {
-  std::string bytes;
-  PutText(&bytes, text);
-  return bytes;
-}
-
-std::string Byte(uint8_t value) { return std::string(1, static_cast<char>(value)); }
 
 // Makes a round trip: then everything sent before has been executed.
 ::testing::AssertionResult Answers(RawConnection& connection) {

@@ -13,6 +13,7 @@
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/c10d/store_streams.h"
 #include "rendezvous/trust/sealed_stream.h"
+#include "tests/rendezvous/c10d/c10d_bytes.h"
 #include "tests/rendezvous/no_descriptors.h"
 #include "tests/rendezvous/raw_connection.h"
 
@@ -37,12 +38,6 @@ C10dServerOptions WithKey(const std::string& secret = "ours") {
   C10dServerOptions options;
   options.sealing_key = SealingKey(secret);
   return options;
-}
-
-std::string Validate() {
-  std::string bytes(1, '\0');
-  PutUint32(&bytes, kC10dMagic);
-  return bytes;
 }
 
 std::string Ping(int64_t nonce) { return SerializeC10dRequest({C10dOp::kPing, {}, {}, nonce}); }

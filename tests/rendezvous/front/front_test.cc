@@ -18,15 +18,13 @@
 #include "proto/base/mutex.h"
 #include "rendezvous/trust/token_greeting.h"
 #include "tests/rendezvous/client_hello.h"
+#include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
 
 UniqueFd ListenOnLoopback(uint16_t* port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

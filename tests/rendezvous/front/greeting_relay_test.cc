@@ -26,16 +26,12 @@
 #include "rendezvous/trust/job_token.h"
 #include "rendezvous/trust/token_greeting.h"
 #include "tests/rendezvous/raw_connection.h"
+#include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
-
-Trust Holder(const std::string& token = kToken) { return Trust::OfTokenInClear(token).value(); }
 
 // Connects like gRPC.
 UniqueFd ConnectTo(const std::string& name) {

@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "rendezvous/trust/token_greeting.h"
 #include "tests/rendezvous/client_hello.h"
+#include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
 namespace {
@@ -19,8 +20,6 @@ namespace {
 using testing::HasSubstr;
 using Kind = FirstWords::Kind;
 using To = ConnectionVerdict::To;
-
-Trust Holder() { return Trust::OfTokenInClear("0123456789abcdef0123456789abcdef").value(); }
 
 TEST(ReadFirstWords, FindsTheNameThatAClientAsksFor) {
   const FirstWords words = ReadFirstWords(HelloFor("abc.hlaunch"));

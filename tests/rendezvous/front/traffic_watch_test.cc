@@ -39,8 +39,8 @@ TEST(TrafficAllowance, DoesNotCoverAFloodAfterAQuietDay) {
 }
 
 // Two ends of a connection over loopback; its client has the address `source`.
-struct Connection {
-  explicit Connection(in_addr_t source = INADDR_LOOPBACK) {
+struct LoopbackConnection {
+  explicit LoopbackConnection(in_addr_t source = INADDR_LOOPBACK) {
     const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -73,8 +73,8 @@ struct Connection {
 };
 
 TEST(TrafficWatch, ClosesWhoSendsTooMuchAndBarsItForAWhile) {
-  Connection connection;
-  const Connection other;
+  LoopbackConnection connection;
+  const LoopbackConnection other;
   TrafficWatch watch;
   watch.Add(connection.server.get(), Instant());
   watch.Add(other.server.get(), Instant());
@@ -92,7 +92,7 @@ TEST(TrafficWatch, ClosesWhoSendsTooMuchAndBarsItForAWhile) {
 TEST(TrafficWatch, BarsASourceAfterAnyNumberThatNeverCameAgain) {
   TrafficWatch watch;
   const auto floods = [&](in_addr_t source, Instant now) {
-    Connection connection(source);
+    LoopbackConnection connection(source);
     watch.Add(connection.server.get(), now);
     connection.Send(TrafficAllowance::kBurstBytes + 1);
     EXPECT_EQ(watch.Look(now).size(), 1u);
@@ -106,8 +106,8 @@ TEST(TrafficWatch, BarsASourceAfterAnyNumberThatNeverCameAgain) {
 }
 
 TEST(TrafficWatch, LeavesADescriptorAloneThatHasBecomeAnothers) {
-  const Connection watched;
-  Connection other;
+  const LoopbackConnection watched;
+  LoopbackConnection other;
   TrafficWatch watch;
   watch.Add(watched.server.get(), Instant());
   ASSERT_EQ(::dup3(other.server.get(), watched.server.get(), O_CLOEXEC), watched.server.get());

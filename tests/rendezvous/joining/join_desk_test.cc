@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/cluster/cluster_messages.h"
+#include "tests/rendezvous/certificate_time.h"
 
 namespace hlaunch {
 namespace {
@@ -19,7 +20,6 @@ using absl::StatusCode;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::time_t kNow = 1800000000;
 constexpr char kAddress[] = "192.0.2.7";
 
 const Authority& OurAuthority() {

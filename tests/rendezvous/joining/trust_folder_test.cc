@@ -14,6 +14,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/rendezvous/certificate_time.h"
 
 namespace hlaunch {
 namespace {
@@ -22,8 +23,6 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
-
-constexpr std::time_t kNow = 1800000000;
 
 class TrustFolderTest : public testing::Test {
  protected:

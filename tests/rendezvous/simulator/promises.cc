@@ -15,7 +15,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kLostGrace = seconds(2);
 constexpr Duration kAsk = seconds(1);
 constexpr Duration kAskAgain = seconds(10);
 
@@ -87,7 +86,8 @@ void Promises::Succeeded(const SimulatedAgent& agent) {
 }
 
 void Promises::Gone(const SimulatedAgent& agent, Instant now) {
-  const Instant limit = agent.paused_until() + policy_.lease.lease + kLostGrace + seconds(1);
+  const Instant limit =
+      agent.paused_until() + policy_.lease.lease + SimulatedAgent::kLostGrace + seconds(1);
   for (auto it = live_.begin(); it != live_.end();) {
     if (it->second.erase(agent.index()) > 0 && agent.excused() && now > limit) {
       Violated(absl::StrCat(agent.Name(), " kept its workers for too long after a pause"));

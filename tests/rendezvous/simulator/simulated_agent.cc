@@ -18,7 +18,6 @@ constexpr Duration kLastBackoff = seconds(1);
 constexpr Duration kFirstAnswer = seconds(5);
 constexpr Duration kLastWord = seconds(2);
 constexpr Duration kCheckLimit = seconds(8);
-constexpr Duration kLostGrace = seconds(2);
 constexpr Duration kStopGrace = seconds(30);
 constexpr Duration kStartDelay = milliseconds(50);
 constexpr Duration kKilling = milliseconds(500);

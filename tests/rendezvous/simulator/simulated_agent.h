@@ -41,6 +41,9 @@ class AgentSurroundings {
 // grpc_rendezvous_client.cc do, without I/O. One thread.
 class SimulatedAgent {
  public:
+  // The time for its workers to end once the rendezvous has given it up.
+  static constexpr Duration kLostGrace = std::chrono::seconds(2);
+
   SimulatedAgent(int index, int slot, NodeInfo info, bool local, AgentSurroundings& around)
       : index_(index), slot_(slot), local_(local), info_(std::move(info)), around_(around) {}
 

@@ -20,11 +20,6 @@ using Job = TableJob;
 using Kind = Directive::Kind;
 using Phase = NodePhase;
 
-WorkerFailure Saying(WorkerFailure failure, const std::string& exception) {
-  failure.message = exception;
-  return failure;
-}
-
 TEST(RoundTable, FirstFailureIsTheCauseAndLaterOnesAreAppended) {
   Job job(2, 2);
   job.Run(2);

@@ -18,11 +18,6 @@ using Job = TableJob;
 using Kind = Directive::Kind;
 using Phase = NodePhase;
 
-WorkerFailure Saying(WorkerFailure failure, const std::string& exception) {
-  failure.message = exception;
-  return failure;
-}
-
 TEST(RoundTable, TellsWhyItHadRestarted) {
   Job job(2, 2, /*max_restarts=*/1);
   job.Run(2);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -72,6 +73,11 @@ inline JobPolicy WithPreflight(int min_nodes, int max_nodes) {
   JobPolicy policy = Policy(min_nodes, max_nodes);
   policy.preflight = Preflight::kQuick;
   return policy;
+}
+
+inline WorkerFailure Saying(WorkerFailure failure, const std::string& exception) {
+  failure.message = exception;
+  return failure;
 }
 
 }  // namespace hlaunch

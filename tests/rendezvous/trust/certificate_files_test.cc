@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <ctime>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/trust/trust.h"
+#include "tests/rendezvous/certificate_time.h"
 #include "tests/rendezvous/site_certificates.h"
 
 namespace hlaunch {
@@ -20,8 +20,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr std::time_t kNow = 1800000000;  // 2027-01-15.
 
 // Why these files cannot be used; empty if they can.
 std::string Trouble(const CertificateFiles& files) {

@@ -17,13 +17,13 @@
 #include <string>
 
 #include "rendezvous/trust/certificate.h"
+#include "tests/rendezvous/certificate_time.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr std::time_t kNow = 1800000000;  // 2027-01-15.
 constexpr std::time_t kUntil = kNow + kCertificateLife;
 
 const Authority& OurAuthority() {

@@ -14,31 +14,14 @@
 #include "rendezvous/trust/certificate.h"
 #include "rendezvous/trust/token_text.h"
 #include "rendezvous/trust/trust.h"
+#include "tests/rendezvous/tokens.h"
+#include "tests/rendezvous/trust/verify.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
 using testing::Optional;
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
-
-// OpenSSL's verdict on `shown` for this purpose, at a peer that trusts `own`.
-int Verify(const Trust& own, const Trust& shown, int purpose) {
-  const Certificate authority = CertificateIn(own.authority());
-  const Certificate certificate = CertificateIn(shown.certificate());
-  X509_STORE* const store = X509_STORE_new();
-  X509_STORE_add_cert(store, authority.get());
-  X509_STORE_CTX* const context = X509_STORE_CTX_new();
-  X509_STORE_CTX_init(context, store, certificate.get(), nullptr);
-  X509_STORE_CTX_set_purpose(context, purpose);
-  X509_verify_cert(context);
-  const int verdict = X509_STORE_CTX_get_error(context);
-  X509_STORE_CTX_free(context);
-  X509_STORE_free(store);
-  return verdict;
-}
 
 TEST(JobToken, KnowsTheServiceAndIsKnownByIt) {
   const Trust service = Trust::OfToken(kToken).value();

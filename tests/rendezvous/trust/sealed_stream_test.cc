@@ -20,14 +20,15 @@ using Side = SealedStream::Side;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string& Key() {
+const std::string& OurKey() {
   static const std::string key = SealingKey(std::string(64, 'a'));
   return key;
 }
 
 // One end of a stream, with what it has sent and what it was told.
 struct End {
-  explicit End(Side side, absl::string_view key = Key()) : stream(*SealedStream::Make(side, key)) {
+  explicit End(Side side, absl::string_view key = OurKey())
+      : stream(*SealedStream::Make(side, key)) {
     if (side == Side::kClient) Take("");
   }
 
@@ -64,9 +65,9 @@ std::string Carry(End& one, End& other, size_t size = 1 << 20) {
 
 TEST(SealingKey, DependsOnTheRoundsSecretAndIsNotIt) {
   EXPECT_EQ(SealingKey(""), "");
-  EXPECT_EQ(Key().size(), 32);
-  EXPECT_EQ(SealingKey(std::string(64, 'a')), Key());
-  EXPECT_NE(SealingKey(std::string(64, 'b')), Key());
+  EXPECT_EQ(OurKey().size(), 32);
+  EXPECT_EQ(SealingKey(std::string(64, 'a')), OurKey());
+  EXPECT_NE(SealingKey(std::string(64, 'b')), OurKey());
 }
 
 TEST(SealedStream, CarriesBytesThatNobodyReadsOnTheWay) {
@@ -157,7 +158,7 @@ struct Stranger {
 
 TEST(SealedStream, AClientBelievesNoServerThatHasACertificateInsteadOfTheKey) {
   SSL_CTX* context = SSL_CTX_new(TLS_server_method());
-  const hlaunch::Key key = NewKey();
+  const Key key = NewKey();
   const Certificate certificate =
       Sign(key.get(), {"hlaunch", "critical,keyCertSign", ""}, nullptr, key.get());
   SSL_CTX_use_certificate(context, certificate.get());

@@ -9,16 +9,13 @@
 #include <string>
 
 #include "rendezvous/trust/job_token.h"
+#include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
 
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
-
-Trust Holder(const std::string& token = kToken) { return Trust::OfTokenInClear(token).value(); }
 Trust OfJob(const std::string& job, const std::string& token = kToken) {
   return Holder(MakeJobToken(token, job).value());
 }

@@ -5,50 +5,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
-#include <memory>
 #include <set>
 #include <string>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "rendezvous/trust/certificate.h"
 #include "rendezvous/trust/token_text.h"
+#include "tests/rendezvous/tokens.h"
+#include "tests/rendezvous/trust/verify.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
-constexpr char kOtherToken[] = "fedcba9876543210fedcba9876543210";
-
-std::shared_ptr<X509> Read(const std::string& pem) {
-  BIO* const memory = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  X509* const certificate = PEM_read_bio_X509(memory, nullptr, nullptr, nullptr);
-  BIO_free(memory);
-  return {certificate, X509_free};
-}
-
-// OpenSSL's verdict on `shown` for this purpose, at a peer that trusts `own`; X509_V_OK if it is
-// valid.
-int Verify(const Trust& own, const Trust& shown, int purpose) {
-  const auto authority = Read(own.authority());
-  const auto certificate = Read(shown.certificate());
-  X509_STORE* const store = X509_STORE_new();
-  X509_STORE_add_cert(store, authority.get());
-  X509_STORE_CTX* const context = X509_STORE_CTX_new();
-  X509_STORE_CTX_init(context, store, certificate.get(), nullptr);
-  X509_STORE_CTX_set_purpose(context, purpose);
-  X509_verify_cert(context);
-  const int verdict = X509_STORE_CTX_get_error(context);
-  X509_STORE_CTX_free(context);
-  X509_STORE_free(store);
-  return verdict;
-}
 
 TEST(Trust, IsNoneWithoutAToken) {
   EXPECT_TRUE(Trust().none());
@@ -96,7 +70,7 @@ TEST(Trust, HoldersOfOneTokenVerifyEachOtherAsServerAndClient) {
     EXPECT_EQ(Verify(a, b, purpose), X509_V_OK);
     EXPECT_EQ(Verify(b, a, purpose), X509_V_OK);
   }
-  EXPECT_EQ(X509_check_host(Read(b.certificate()).get(), a.server_name().data(),
+  EXPECT_EQ(X509_check_host(CertificateIn(b.certificate()).get(), a.server_name().data(),
                             a.server_name().size(), 0, nullptr),
             1);
 }
@@ -111,7 +85,7 @@ TEST(Trust, HoldersOfAnotherTokenAreRefused) {
 
 // The uncompressed point of a certificate's key, in hex.
 std::string PointOf(const std::string& pem) {
-  const auto certificate = Read(pem);
+  const auto certificate = CertificateIn(pem);
   const ASN1_BIT_STRING* const point = X509_get0_pubkey_bitstr(certificate.get());
   return absl::BytesToHexString(
       {reinterpret_cast<const char*>(point->data), static_cast<size_t>(point->length)});
