@@ -53,7 +53,10 @@ if(HLAUNCH_SANITIZE)
     -fsanitize=${HLAUNCH_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all
     -fno-omit-frame-pointer -g1 $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   target_compile_definitions(hlaunch_sanitize INTERFACE HLAUNCH_SANITIZED)
-  target_link_options(hlaunch_sanitize INTERFACE -fsanitize=${HLAUNCH_SANITIZE})
+  # A program that can be anywhere has a million places to correct when it starts, of a sanitizer's
+  # tables alone: a third of the time that a small test takes.
+  target_link_options(hlaunch_sanitize INTERFACE -fsanitize=${HLAUNCH_SANITIZE}
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
 endif()
 add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
@@ -95,10 +98,11 @@ function(hlaunch_room folder)
   set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
 endfunction()
 
-# hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS label]): a file of GoogleTest tests,
-# one CTest case per test. The files of a room that have the same label are one program, room_test or
-# room_integration_test; so are those that start no thread, room_one_thread_test, which
-# ThreadSanitizer leaves out. ALONE: no other test runs beside those of the file.
+# hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS label]): a file of GoogleTest tests, one
+# CTest case per test, but see hlaunch_add_shards. The files of a room that have the same label are
+# one program, room_test or room_integration_test; so are those that start no thread,
+# room_one_thread_test, which ThreadSanitizer leaves out. ALONE: no other test runs beside those of
+# the file.
 function(hlaunch_test source)
   cmake_parse_arguments(ARG "ALONE" "LABELS" "DEPS" ${ARGN})
   if(NOT ARG_LABELS)
@@ -136,17 +140,36 @@ function(hlaunch_test source)
     if(path IN_LIST hlaunch_one_thread)
       set_property(GLOBAL APPEND PROPERTY hlaunch_one_thread_programs ${program})
     endif()
-    gtest_discover_tests(${program} TEST_PREFIX "${program}." DISCOVERY_MODE PRE_TEST
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1800 RUN_SERIAL ${ARG_ALONE})
+    if(HLAUNCH_SANITIZE)
+      cmake_language(EVAL CODE "cmake_language(DEFER CALL
+        hlaunch_add_shards ${program} \"${ARG_LABELS}\" ${ARG_ALONE})")
+    else()
+      gtest_discover_tests(${program} TEST_PREFIX "${program}." DISCOVERY_MODE PRE_TEST
+        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 1800 RUN_SERIAL ${ARG_ALONE})
+    endif()
   endif()
   target_sources(${program} PRIVATE ${source}.cc)
   target_link_libraries(${program} PRIVATE ${ARG_DEPS})
 endfunction()
 
-# hlaunch_tests_apart(room/x_test …): the like of APART in hlaunch_library.
-function(hlaunch_tests_apart)
-  list(TRANSFORM ARGN APPEND .cc)
-  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+# hlaunch_add_shards(program labels alone): as many CTest cases as the program has files, and four at
+# least, each with its share of the tests. With a sanitizer, a process for each test costs more than
+# most tests do. tests/summary.py reads what each test came to from gtest/case.xml.
+function(hlaunch_add_shards program labels alone)
+  get_target_property(files ${program} SOURCES)
+  list(LENGTH files shards)
+  if(alone)
+    set(shards 1)
+  elseif(shards LESS 4)
+    set(shards 4)
+  endif()
+  math(EXPR last "${shards} - 1")
+  foreach(shard RANGE ${last})
+    set(case ${program}.${shard})
+    add_test(NAME ${case} COMMAND ${program})
+    set_tests_properties(${case} PROPERTIES LABELS "${labels}" TIMEOUT 1800 RUN_SERIAL ${alone}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard};GTEST_OUTPUT=xml:${CMAKE_BINARY_DIR}/gtest/${case}.xml")
+  endforeach()
 endfunction()
 
 # Precompiled headers: what most files include is parsed once per kind of target, not once per file.

@@ -4,15 +4,15 @@
 than it should, what was skipped and why, and one line of counts. Exit code 1 where something failed."""
 
 import collections
+import pathlib
 import re
 import sys
 import xml.etree.ElementTree
 
 
-def reason(case):
+def reason(output):
     """The last line of a skipped test's output that says why."""
-    output = case.findtext("system-out") or ""
-    told = re.search(r": Skipped\n(.+)", output)  # GTEST_SKIP() << "why".
+    told = re.search(r"(?:: Skipped|\.cc:\d+)\n(.+)", output)  # GTEST_SKIP() << "why".
     if told:
         return told.group(1).strip()
     said = re.findall(r"skipped:\s*(.+)|(?:^|\n)(.*[Ss]kipped.*)", output)
@@ -20,30 +20,52 @@ def reason(case):
     return lines[0].strip() if lines else "it did not say why"
 
 
-def last_words(case):
+def last_words(output):
     """The end of a failed test's output: its assertion, and what the programs said."""
-    lines = (case.findtext("system-out") or "").splitlines()
-    return [line[:200] for line in lines if line.strip()][-25:]
+    return [line[:200] for line in output.splitlines() if line.strip()][-25:]
+
+
+def cases_of(path):
+    """The cases of a JUnit file; there are none where it cannot be read."""
+    try:
+        return list(xml.etree.ElementTree.parse(path).iter("testcase"))
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return []
+
+
+def tests_of(path):
+    """Yields name, status (run, fail or another) and output of each test of a JUnit file. A case that
+    ran several tests of GoogleTest is these tests, where it lived to write what they came to."""
+    for case in cases_of(path):
+        name, output = case.get("name"), case.findtext("system-out") or ""
+        told = pathlib.Path(path).parent / "gtest" / f"{name}.xml"
+        tests = cases_of(told)
+        if not told.exists() or (case.get("status") == "fail" and not any(
+                test.find("failure") is not None for test in tests)):
+            yield name, case.get("status"), output  # It may be a leak that was found at the end.
+        for test in tests:
+            full = f"{test.get('classname')}.{test.get('name')}"
+            said = test.find("failure") if test.find("failure") is not None else test.find("skipped")
+            status = "run" if said is None else said.tag.replace("failure", "fail")
+            words = re.split(rf"\[ .* \] {re.escape(full)}\b", output.partition(
+                f"[ RUN      ] {full}\n")[2])[0]
+            yield f"{name}.{full}", status, words or (said is not None and said.get("message")) or ""
 
 
 def main():
     passed, failed, words, slow, skipped = 0, collections.Counter(), {}, {}, {}
     for path in sys.argv[1:]:
-        try:
-            cases = xml.etree.ElementTree.parse(path).iter("testcase")
-        except (OSError, xml.etree.ElementTree.ParseError):
-            continue
-        for case in cases:
-            waits = re.findall(r"^slow: (.+)", case.findtext("system-out") or "", re.MULTILINE)
+        for name, status, output in tests_of(path):
+            waits = re.findall(r"^slow: (.+)", output, re.MULTILINE)
             if waits:
-                slow[case.get("name")] = waits[-1]
-            if case.get("status") == "run":
+                slow[name] = waits[-1]
+            if status == "run":
                 passed += 1
-            elif case.get("status") == "fail":
-                failed[case.get("name")] += 1
-                words[case.get("name")] = last_words(case)
+            elif status == "fail":
+                failed[name] += 1
+                words[name] = last_words(output)
             else:
-                skipped.setdefault(reason(case), []).append(case.get("name"))
+                skipped.setdefault(reason(output), []).append(name)
     for name, waited in slow.items():
         print(f"slow: {name}: {waited}")
     for name, times in failed.most_common():
