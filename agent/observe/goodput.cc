@@ -15,11 +15,9 @@ namespace {
 
 constexpr size_t kRestartsNamed = 3;
 
-double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-
 // "0.8 s", "40 s", "3 min 20 s", "3 h 12 min".
 std::string TimeText(Duration duration) {
-  const double seconds = Seconds(duration);
+  const double seconds = InSeconds(duration);
   if (seconds < 9.95) return absl::StrFormat("%.1f s", seconds);
   const auto whole = static_cast<int64_t>(seconds + 0.5);
   if (whole < 60) return absl::StrCat(whole, " s");
@@ -63,7 +61,7 @@ Duration Goodput::Ran(Instant now) const { return ran_ + (runs_ ? now - *changed
 
 std::string Goodput::Text(Instant now) const {
   if (restarts_.empty()) return "";
-  const double share = Seconds(Ran(now)) / std::max(Seconds(Whole(now)), 1e-9);
+  const double share = InSeconds(Ran(now)) / std::max(InSeconds(Whole(now)), 1e-9);
   return absl::StrFormat(
       "workers ran for %s of %s (%.0f %%); %s took %s", TimeText(Ran(now)), TimeText(Whole(now)),
       100 * share,

@@ -9,12 +9,11 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
-
-Instant Now() { return MonotonicClock().Now(); }
 
 std::string KeyPrefix(const std::string& group) {
   return absl::StrCat("hlaunch/comm/", group, "/");

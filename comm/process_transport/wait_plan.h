@@ -6,7 +6,7 @@
 namespace hlaunch {
 
 // How a rank waits for another rank: it looks `spins` times, then `yields` times and yields the
-// processor after each look, and then sleeps until it is woken.
+// processor after each look, but for a millisecond at most, and then sleeps until it is woken.
 struct WaitPlan {
   int spins;
   int yields;

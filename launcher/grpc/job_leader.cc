@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "rendezvous/job/job_registry.h"
 
 namespace hlaunch {
@@ -19,9 +20,6 @@ using std::chrono::milliseconds;
 
 constexpr Duration kLook = milliseconds(100);  // How often a leader checks that it still leads.
 constexpr Duration kAfterTrouble = std::chrono::seconds(3);
-
-Instant Now() { return MonotonicClock().Now(); }
-
 // A registry and its keeper, which must outlive it. The thread that checks whether this service
 // still leads shares `keeper`.
 struct KeptRegistry {

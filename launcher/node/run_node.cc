@@ -39,6 +39,7 @@
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/listening/lookup.h"
@@ -53,9 +54,6 @@ constexpr Duration kBeliefTime = std::chrono::seconds(10);
 // The longest wait for the resolver to answer for --local-addr.
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
-
-Instant Now() { return MonotonicClock().Now(); }
-
 int64_t SecondsUntil(Instant time) {
   return std::chrono::ceil<std::chrono::seconds>(time - Now()).count();
 }

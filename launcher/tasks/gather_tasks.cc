@@ -41,8 +41,6 @@ absl::Status Unfit(const NodeTasks& tasks, int local, absl::string_view why) {
                                                  tasks.instead));
 }
 
-double Seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
-
 // Waits for the socket of one task.
 absl::StatusOr<UniqueFd> Reach(const NodeTasks& tasks, int local, Instant began,
                                Duration patience) {
@@ -55,7 +53,7 @@ absl::StatusOr<UniqueFd> Reach(const NodeTasks& tasks, int local, Instant began,
     if (TerminationPending()) return absl::CancelledError("");
     if (waited > patience) {
       return Unfit(tasks, local,
-                   absl::StrCat("did not come within ", Seconds(patience),
+                   absl::StrCat("did not come within ", InSeconds(patience),
                                 " s: it has ended, or a container keeps its network apart"));
     }
     if (waited > kNotice && !std::exchange(told, true)) {

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/listening/connect.h"
 #include "rendezvous/listening/find_host.h"
@@ -24,9 +25,6 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kSecondLook = std::chrono::seconds(1);  // To find out why a call failed.
-
-Instant Now() { return MonotonicClock().Now(); }
-
 absl::Status Gone(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat("connection to the store: ", what));
 }

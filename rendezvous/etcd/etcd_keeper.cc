@@ -12,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/etcd/packed_record.h"
 
@@ -29,9 +30,6 @@ constexpr Duration kLastWord = seconds(1);
 constexpr int64_t kPage = 100;                  // Records per page.
 constexpr size_t kMaxRecordBytes = 1400 << 10;  // etcd takes requests of 1.5 MiB.
 constexpr int kMarginShare = 5;                 // The margin is 1/5 of the lease: clocks may drift.
-
-Instant Now() { return MonotonicClock().Now(); }
-
 // Returns the first key behind all keys that begin with `prefix`. Requires: `prefix` does not end
 // with 0xff.
 std::string EndOf(std::string prefix) {

@@ -24,6 +24,7 @@
 #include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/convert.h"
@@ -637,7 +638,6 @@ class GrpcRendezvousClient::Conversation {
     }
     return all;
   }
-  static Instant Now() { return MonotonicClock().Now(); }
 
   grpc::CompletionQueue queue_;
 

@@ -18,6 +18,7 @@
 #include "hlaunch/v1/store.grpc.pb.h"
 #include "proto/base/address.h"
 #include "proto/base/mutex.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/grpc_transport.h"
@@ -27,8 +28,6 @@
 
 namespace hlaunch {
 namespace {
-
-Instant Now() { return MonotonicClock().Now(); }
 
 // gRPC takes deadlines on the wall clock.
 std::chrono::system_clock::time_point OnTheWall(Instant deadline) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/address.h"
 #include "proto/base/log.h"
+#include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/etcd/packed_record.h"
@@ -25,9 +26,6 @@ constexpr int kMostNodes = 256;  // Their record fits into a message, whatever t
 constexpr size_t kMostHeard = 64;
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
-
-Instant Now() { return MonotonicClock().Now(); }
-
 // Returns the record without texts that are only for people; they are most of a large record.
 JobRecord Slim(JobRecord record) {
   for (std::vector<WorkerFailure>* failures : {&record.failures, &record.outcome.failures}) {

@@ -162,7 +162,6 @@ TEST(ProcessTransport, TakesConnectionsWhileOthersWantItsCore) {
   const auto transport = *ProcessTransport::Create(store, 1, 2, {.address = "127.0.0.1"});
   std::byte byte{};
   Outgoing message{{0}, {&byte, 1}};
-  std::this_thread::sleep_for(100ms);
   transport->Start(&message);
   EXPECT_EQ(transport->Wait(message, In(300s)), absl::OkStatus());
   waits.join();
