@@ -154,8 +154,10 @@ class Steps(SlurmTest):
         listener.write_text("import socket, sys, time\n"
                             "server = socket.create_server(('', int(sys.argv[1])))\n"
                             "print('here', flush=True)\ntime.sleep(600)\n", encoding="utf-8")
+        # The nodes meet at the first one of the job. -w makes it this node, where a job before may
+        # still be ending.
         run = self.slurm.run(
-            "salloc", "-N2", "bash", "-c",
+            "salloc", "-N2", "-w", self.slurm.nodes[0].name, "bash", "-c",
             "port=$((12000 + (16 * SLURM_JOB_ID) % 16381));"
             f"coproc {jobs.PYTHON} {listener} $port; read -u ${{COPROC[0]}} here;"
             f"srun -N2 -n2 --kill-on-bad-exit=1 hlaunch {jobs.WORKER} env;"

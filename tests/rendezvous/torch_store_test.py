@@ -232,8 +232,9 @@ def worker():
     loss.backward()
     optimizer.step()
     dist.barrier()
-    print(f"sum {total.item()} loss {loss.item():.6f}")
+    print(f"sum {total.item()} loss {loss.item():.6f}", flush=True)
     dist.destroy_process_group()
+    os._exit(0)  # torch may abort as Python ends (pytorch issue 190489).
 
 
 if __name__ == "__main__":
