@@ -44,6 +44,12 @@ include(programs)
 add_library(hlaunch_warnings INTERFACE)
 target_compile_options(hlaunch_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety> $<$<BOOL:${HLAUNCH_WERROR}>:-Werror>)
+if(HLAUNCH_UNITY)
+  # GCC takes a file that is compiled with others for a header, where a type may not hold one of a
+  # nameless namespace.
+  target_compile_options(hlaunch_warnings INTERFACE
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+endif()
 
 add_library(hlaunch_sanitize INTERFACE)
 if(HLAUNCH_SANITIZE)
@@ -61,17 +67,22 @@ endif()
 add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
+# Of the files of a room, a program has the functions that it uses.
+if(NOT HLAUNCH_SANITIZE)
+  target_compile_options(hlaunch_options INTERFACE -ffunction-sections -fdata-sections)
+  target_link_options(hlaunch_options INTERFACE -Wl,--gc-sections)
+endif()
 # GCC looks for memory to use again only beyond 1 GB: a tenth less time, and a tenth more memory.
 target_compile_options(hlaunch_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 
 # hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
-# HLAUNCH_UNITY is `all`, twelve files at once are one to the compiler. Those APART are not among them,
+# HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them,
 # since a name of their own, in a nameless namespace, is a neighbour's as well.
 function(hlaunch_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  if(HLAUNCH_UNITY STREQUAL all)
+  if(HLAUNCH_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
   endif()
   set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)

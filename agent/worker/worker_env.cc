@@ -130,8 +130,8 @@ Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& sp
 }
 
 // The variables of the worker's place in the round; they replace those it inherits.
-Variables Place(const Assignment& round, int local_rank, const WorkerSpec& spec,
-                const NodeFacts& facts) {
+Variables RoundPlace(const Assignment& round, int local_rank, const WorkerSpec& spec,
+                     const NodeFacts& facts) {
   const std::string rank = absl::StrCat(round.first_rank + local_rank);
   const std::string world_size = absl::StrCat(round.world_size);
   const std::string local_size = absl::StrCat(spec.nproc);
@@ -281,7 +281,7 @@ bool IsInherited(absl::string_view name) {
 
 std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
                                    const WorkerSpec& spec, const NodeFacts& facts) {
-  const Variables place = Place(assignment, local_rank, spec, facts);
+  const Variables place = RoundPlace(assignment, local_rank, spec, facts);
   Variables defaults = Defaults(assignment, local_rank, spec, facts);
   for (const EnvChange& change : DeviceChanges(spec, local_rank)) {
     if (change.is_default) defaults.emplace_back(change.name, change.value.value_or(""));

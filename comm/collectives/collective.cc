@@ -104,7 +104,7 @@ absl::Status WantCounts(const Collective& call, const std::vector<size_t>& count
   return Wrong(call, absl::StrCat(counts.size(), " counts in a world of ", size));
 }
 
-size_t Sum(const std::vector<size_t>& counts) {
+size_t Total(const std::vector<size_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), size_t{0});
 }
 
@@ -137,7 +137,7 @@ absl::Status Check(const Collective& call, Rank rank, int size) {
     case Verb::kAllGather:
       if (!call.get.empty()) {
         HLAUNCH_RETURN_IF_ERROR(Want(call, "from", call.from.size(), call.get[rank]));
-        return Want(call, "into", call.into.size(), Sum(call.get));
+        return Want(call, "into", call.into.size(), Total(call.get));
       }
       [[fallthrough]];
     case Verb::kGather:
@@ -149,7 +149,7 @@ absl::Status Check(const Collective& call, Rank rank, int size) {
     case Verb::kReduceScatter:
       if (!call.give.empty()) {
         HLAUNCH_RETURN_IF_ERROR(Want(call, "into", call.into.size(), call.give[rank]));
-        return Want(call, "from", call.from.size(), Sum(call.give));
+        return Want(call, "from", call.from.size(), Total(call.give));
       }
       HLAUNCH_RETURN_IF_ERROR(Want(call, "into", call.into.size(), into));
       return Want(call, "from", call.from.size(), into * size);
@@ -162,8 +162,8 @@ absl::Status Check(const Collective& call, Rank rank, int size) {
           return Wrong(call, absl::StrCat("rank ", rank, " gives itself ", call.give[rank],
                                           " elements and gets ", call.get[rank]));
         }
-        HLAUNCH_RETURN_IF_ERROR(Want(call, "from", call.from.size(), Sum(call.give)));
-        return Want(call, "into", call.into.size(), Sum(call.get));
+        HLAUNCH_RETURN_IF_ERROR(Want(call, "from", call.from.size(), Total(call.give)));
+        return Want(call, "into", call.into.size(), Total(call.get));
       }
       HLAUNCH_RETURN_IF_ERROR(Want(call, "from", call.from.size(), from / size * size));
       return Want(call, "into", call.into.size(), from);

@@ -91,7 +91,7 @@ absl::StatusOr<Item> ParseItem(string_view word) {
 }
 
 // Returns the numbers of a bracket as text.
-std::vector<std::string> Numbers(const std::vector<Range>& ranges) {
+std::vector<std::string> NumbersOf(const std::vector<Range>& ranges) {
   std::vector<std::string> numbers;
   for (const Range& range : ranges) {
     for (uint64_t i = 0; i < range.count; ++i) {
@@ -134,7 +134,7 @@ void AppendHosts(const Item& item, std::vector<std::string>& hosts) {
     return;
   }
   std::vector<std::vector<std::string>> numbers;
-  for (const std::vector<Range>& ranges : item.brackets) numbers.push_back(Numbers(ranges));
+  for (const std::vector<Range>& ranges : item.brackets) numbers.push_back(NumbersOf(ranges));
   std::vector<size_t> at(brackets, 0);
   while (true) {
     std::string host;

@@ -72,7 +72,7 @@ NodeDaemon::NodeDaemon(asio::io_context& loop, const DaemonOptions& options,
       look_(loop),
       parts_(loop, SettingsOf(options, config),
              [this](const PartTold& told) {
-               head_.Send(News("part", ToJson(told)));
+               head_.Send(NewsOf("part", ToJson(told)));
                logs_.Look(told.job);
                ShowStatus();
              }),
@@ -136,9 +136,9 @@ void NodeDaemon::Obey(const Envelope& order) {
 }
 
 void NodeDaemon::TellAll() {
-  head_.Send(News("host", ToJson(facts_)));
-  for (const PartTold& told : parts_.All()) head_.Send(News("part", ToJson(told)));
-  head_.Send(News("parts", nlohmann::json::object()));
+  head_.Send(NewsOf("host", ToJson(facts_)));
+  for (const PartTold& told : parts_.All()) head_.Send(NewsOf("part", ToJson(told)));
+  head_.Send(NewsOf("parts", nlohmann::json::object()));
 }
 
 void NodeDaemon::LookAtHostAgain() {
@@ -147,7 +147,7 @@ void NodeDaemon::LookAtHostAgain() {
   facts_ = std::move(facts);
   if (changed) {
     if (!facts_.trouble.empty()) LogWarning(facts_.trouble);
-    head_.Send(News("host", ToJson(facts_)));
+    head_.Send(NewsOf("host", ToJson(facts_)));
   }
   look_.expires_after(kHostLookTime);
   look_.async_wait([this](std::error_code error) {

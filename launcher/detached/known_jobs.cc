@@ -80,20 +80,20 @@ std::string WordsText(const DetachedJob& job, size_t longest) {
 
 ordered_json ToJson(const DetachedJob& job) {
   const char* const kLives[] = {"running", "ended", "lost", "elsewhere"};
-  ordered_json json = {{"job_id", job.id},
-                       {"state", kLives[static_cast<int>(job.life)]},
-                       {"host", job.holder.host},
-                       {"pid", job.holder.pid},
-                       {"started", Started(job)}};
-  json["ended"] = nullptr;
-  json["exit_code"] = nullptr;
+  ordered_json shown = {{"job_id", job.id},
+                        {"state", kLives[static_cast<int>(job.life)]},
+                        {"host", job.holder.host},
+                        {"pid", job.holder.pid},
+                        {"started", Started(job)}};
+  shown["ended"] = nullptr;
+  shown["exit_code"] = nullptr;
   if (job.ending.has_value()) {
-    json["ended"] = WallTime(job.ending->wall_ms);
-    json["exit_code"] = job.ending->exit_code;
+    shown["ended"] = WallTime(job.ending->wall_ms);
+    shown["exit_code"] = job.ending->exit_code;
   }
-  json["command"] = job.words;
-  json["log"] = absl::StrCat(job.directory, "/", kLogName);
-  return json;
+  shown["command"] = job.words;
+  shown["log"] = absl::StrCat(job.directory, "/", kLogName);
+  return shown;
 }
 
 }  // namespace

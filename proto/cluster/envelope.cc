@@ -97,7 +97,7 @@ Envelope Question(uint64_t id, string_view verb, json body) {
   return envelope;
 }
 
-Envelope News(string_view verb, json body) {
+Envelope NewsOf(string_view verb, json body) {
   Envelope envelope;
   envelope.tell = std::string(verb);
   envelope.body = std::move(body);

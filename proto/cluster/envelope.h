@@ -46,7 +46,7 @@ struct Envelope {
 };
 
 Envelope Question(uint64_t id, absl::string_view verb, nlohmann::json body);
-Envelope News(absl::string_view verb, nlohmann::json body);
+Envelope NewsOf(absl::string_view verb, nlohmann::json body);
 Envelope AnswerTo(const Envelope& question, nlohmann::json body);
 Envelope ErrorTo(const Envelope& question, const absl::Status& why);
 

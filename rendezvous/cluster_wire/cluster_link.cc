@@ -228,7 +228,7 @@ void ClusterLink::State::OnPing() {
   const Instant now = Now();
   const bool stood_still = now - due_ > kOwnPause;
   if (!stood_still && now - wire_->heard() > kSilence) return Fail(NotUp("it is silent"));
-  wire_->Send(News(kPing, nlohmann::json::object()));
+  wire_->Send(NewsOf(kPing, nlohmann::json::object()));
   Await(now + kPingEvery);
 }
 

@@ -271,7 +271,7 @@ void ClusterServer::Connections::BecomePeer(uint64_t id, Guest& guest) {
   guest.phase = Phase::kPeer;
   guest.wire->set_max_frame(kMaxClusterFrame);
   // This tells the host that it was admitted: TLS 1.3 does not.
-  guest.wire->Send(News(kPing, nlohmann::json::object()));
+  guest.wire->Send(NewsOf(kPing, nlohmann::json::object()));
   const std::string host = guest.host;
   Replace(host, id);
   events_.came(id, host);
@@ -295,7 +295,7 @@ void ClusterServer::Connections::Replace(const std::string& host, uint64_t by) {
 
 // No ping of a stranger prolongs its time.
 void ClusterServer::Connections::Pinged(uint64_t id) {
-  if (Guest* guest = FindPeer(id)) guest->wire->Send(News(kPing, nlohmann::json::object()));
+  if (Guest* guest = FindPeer(id)) guest->wire->Send(NewsOf(kPing, nlohmann::json::object()));
 }
 
 void ClusterServer::Connections::Said(uint64_t id, Envelope envelope) {

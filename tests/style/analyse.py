@@ -26,7 +26,7 @@ import source_tree
 
 ROOT = source_tree.ROOT
 # The program, the build folder, and further options of its configuration.
-TOOLS = {"thread-safety": ("clang++-14", ROOT / "build-analysis", ["-DHLAUNCH_UNITY=all"]),
+TOOLS = {"thread-safety": ("clang++-14", ROOT / "build-analysis", ["-DHLAUNCH_UNITY=ON"]),
          "tidy": ("clang-tidy-14", ROOT / "build-clang", [])}
 PATH = {"PATH": f"/usr/bin:/bin:{os.environ['PATH']}"}
 

@@ -123,6 +123,24 @@ class PlantedViolation(unittest.TestCase):
             "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + "std::vector<int> C();\n"})
         self.assert_only(found, "rendezvous/b.cc", "<vector>")
 
+    def test_includes_catches_a_use_that_only_a_neighbour_s_include_covers(self):
+        header = SPDX + "\n#pragma once\n\n"
+        for own, use in {"struct Of {\n  int a;\n};\n": "Of C();\n",
+                         "constexpr int kOf = 1;\n": "int C() { return kOf; }\n",
+                         "#define HLAUNCH_OF 1\n": "int C() { return HLAUNCH_OF; }\n",
+                         "int Of(int a);\n": "int C() { return Of(1); }\n"}.items():
+            files = {"proto/base/of.h": header + own, "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + use}
+            self.assert_only(self.check(check_includes, files=files), "rendezvous/b.cc",
+                             "proto/base/of.h")
+            files["rendezvous/b.cc"] += '\n#include "proto/base/of.h"\n'
+            self.assertEqual(self.check(check_includes, files=files), [])
+
+    def test_includes_lets_a_file_have_a_name_of_its_own(self):
+        files = {"proto/base/of.h": SPDX + "\n#pragma once\n\nint Of(int a);\n",
+                 "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] +
+                                    "// Of() of another.\nint Of() { return 1; }\nint C() { return Of(); }\n"}
+        self.assertEqual(self.check(check_includes, files=files), [])
+
     def test_headers_catches_one_that_needs_another_first(self):
         found = self.check(check_headers, files={
             "proto/base/a.h": SPDX + "#pragma once\nstd::string A();\n"})

@@ -72,7 +72,7 @@ class FakeDaemon {
     part.state = state;
     part.exit_code = code;
     parts_[job] = part;
-    link_.Send(News("part", ToJson(part)));
+    link_.Send(NewsOf("part", ToJson(part)));
   }
 
  private:
@@ -81,9 +81,9 @@ class FakeDaemon {
     facts.version = kRelease;
     facts.boot_id = "boot1";
     facts.slots = 1;
-    link_.Send(News("host", ToJson(facts)));
-    for (const auto& [job, part] : parts_) link_.Send(News("part", ToJson(part)));
-    link_.Send(News("parts", json::object()));
+    link_.Send(NewsOf("host", ToJson(facts)));
+    for (const auto& [job, part] : parts_) link_.Send(NewsOf("part", ToJson(part)));
+    link_.Send(NewsOf("parts", json::object()));
     told = true;
   }
 

@@ -30,7 +30,7 @@ TEST(Envelope, EachKindComesAsItWasSent) {
   Envelope question = Question(UINT64_MAX, "throw_out", {{"host", "node1"}});
   question.user = ClusterUser{"alice", 4294967295u, true, true};
   ExpectSame(Sent(question), question);
-  const Envelope news = News("part", {{"job", 1}});
+  const Envelope news = NewsOf("part", {{"job", 1}});
   ExpectSame(Sent(news), news);
   const Envelope answer = AnswerTo(question, {{"job", 7}});
   ExpectSame(Sent(answer), answer);

@@ -105,7 +105,7 @@ TEST_F(Strangers, TellNothingAndAskNothingLong) {
   const auto teller = Stranger();
   const auto talker = Stranger();
   ASSERT_TRUE(Until([&] { return teller->shaken && talker->shaken; }));
-  teller->wire->Send(News("part", json::object()));
+  teller->wire->Send(NewsOf("part", json::object()));
   talker->wire->Send(Question(1, "join", {{"text", std::string(kMaxStrangerFrame, 'a')}}));
   ASSERT_TRUE(Until([&] { return teller->ended.size() == 1 && talker->ended.size() == 1; }));
   EXPECT_TRUE(teller->said.empty() && talker->said.empty());
@@ -278,8 +278,8 @@ TEST_F(Strangers, WhoSayNothingAreCutInTime) {
   ASSERT_TRUE(Until([&] { return shy->shaken && lingering->shaken; }));
   lingering->wire->Send(Question(1, "join", json::object()));
   EXPECT_TRUE(Until([&] {
-    shy->wire->Send(News(kPing, json::object()));        // It lives, but asks nothing.
-    lingering->wire->Send(News(kPing, json::object()));  // It lives, but does not leave.
+    shy->wire->Send(NewsOf(kPing, json::object()));        // It lives, but asks nothing.
+    lingering->wire->Send(NewsOf(kPing, json::object()));  // It lives, but does not leave.
     return IsClosed(mute) && shy->ended.size() == 1 && lingering->ended.size() == 1;
   }));
   EXPECT_EQ(lingering->said.size(), 1u);

@@ -50,7 +50,7 @@ TEST_F(ClusterWire, MessagesComeInTheirOrderBothWays) {
   const uint64_t peer = head_.PeerOf("node1");
   constexpr int kMany = 2000;
   for (int i = 0; i < kMany; ++i) {
-    link.link->Send(News("part", {{"job", i}}));
+    link.link->Send(NewsOf("part", {{"job", i}}));
     head_.server->Send(peer, Question(i, "start", {{"job", i}}));
   }
   ASSERT_TRUE(Until([&] { return head_.said.size() == kMany && link.said.size() == kMany; }));
@@ -139,7 +139,7 @@ TEST_F(ClusterWire, TheLinkComesAgainAfterTheHeadWas) {
   EXPECT_THAT(std::string(link.downs.back().message()), HasSubstr(absl::StrCat(":", port)));
   EXPECT_FALSE(link.link->connected());
   link.link->Ask("jobs", json::object(), std::nullopt, keep);
-  link.link->Send(News("part", json::object()));
+  link.link->Send(NewsOf("part", json::object()));
   ASSERT_TRUE(Until([&] { return answers.size() == 2; }));
   EXPECT_TRUE(absl::IsUnavailable(answers[1].status()));
   const RecordingHead next(loop_, cluster_.Head(), port);
@@ -178,7 +178,7 @@ TEST_F(ClusterWire, ARenewedIdentityIsShownFromTheNextConnectionOn) {
   ASSERT_TRUE(Until([&] { return link.ups == 1; }));
   EXPECT_TRUE(head_.server->Renew(cluster_.Head()).ok());
   link.link->Renew(cluster_.Host("node1"));
-  link.link->Send(News("part", json::object()));
+  link.link->Send(NewsOf("part", json::object()));
   ASSERT_TRUE(Until([&] { return head_.said.size() == 1; }));
   EXPECT_TRUE(link.downs.empty());
   // The former certificate expires. Its connection is cut, and the next one lives.
@@ -212,8 +212,8 @@ TEST_F(ClusterWire, ASlowReaderIsCutAndOthersAreNotKeptFromTheirs) {
   const std::string mebibyte(1 << 20, 'a');
   int sent = 0;
   ASSERT_TRUE(Until([&] {  // The peer reads no more, and the kernel's buffers are bounded.
-    head_.server->Send(peer, News("log", {{"text", mebibyte}}));
-    head_.server->Send(head_.PeerOf("node1"), News("log", json::object()));
+    head_.server->Send(peer, NewsOf("log", {{"text", mebibyte}}));
+    head_.server->Send(head_.PeerOf("node1"), NewsOf("log", json::object()));
     ++sent;
     return head_.PeerOf("slow") == 0;
   }));
@@ -226,7 +226,7 @@ TEST_F(ClusterWire, ASlowReaderIsCutAndOthersAreNotKeptFromTheirs) {
 TEST_F(ClusterWire, NonsenseEndsAConnection) {
   RecordingWire wire(loop_, ConnectTo(head_.port()), *TlsOfHost(cluster_.Host("node1")));
   ASSERT_TRUE(Until([&] { return wire.pings == 1; }));
-  Envelope nonsense = News("part", json::object());
+  Envelope nonsense = NewsOf("part", json::object());
   nonsense.tell = "PART";
   wire.wire->Send(nonsense);
   ASSERT_TRUE(Until([&] { return wire.ended.size() == 1; }));
