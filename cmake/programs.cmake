@@ -94,8 +94,10 @@ function(hlaunch_program name source)
   endif()
   target_link_options(${name} PRIVATE ${how} -Wl,--gc-sections -Wl,-z,relro,-z,now
     $<$<BOOL:${HLAUNCH_QUIET_LINKER}>:-Wl,--no-warnings>)
+  # libstdc++ first: what Abseil's archives need of std::string, the linker would take from the first
+  # room that has it, with all that the room needs, gRPC too.
   target_link_libraries(${name} PRIVATE
-    -Wl,--start-group ${ours} ${hlaunch_archives} -Wl,--end-group)
+    -Wl,--start-group -l:libstdc++.a ${ours} ${hlaunch_archives} -Wl,--end-group)
   if(HLAUNCH_DEBUG_FILES)
     set(file $<TARGET_FILE:${name}>)
     set(symbols $<TARGET_FILE_DIR:${name}>/.debug/$<TARGET_FILE_NAME:${name}>.debug)  # gdb looks there.

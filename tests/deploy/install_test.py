@@ -124,6 +124,14 @@ class Installed(unittest.TestCase):
         self.assertEqual([name for name in names if not (self.prefix / name).exists()], [])
         self.assertEqual(list(self.prefix.glob("**/__pycache__")), [])
 
+    def test_only_the_program_for_several_nodes_holds_grpc(self):
+        found = {path.relative_to(self.prefix).as_posix()
+                 for folder in ("bin", "sbin", "libexec/hlaunch")
+                 for path in (self.prefix / folder).iterdir()
+                 if not path.is_symlink() and b"grpc.lb_policy_name" in path.read_bytes()}
+        # With shared libraries, it is in none of them.
+        self.assertLessEqual(found, {"libexec/hlaunch/hlaunch-agent"})
+
     def test_a_job_of_one_node_runs(self):
         done = run(self.prefix / "bin/hlaunch", "--nproc-per-node", 2, "--no-python", "sh", "-c",
                    "echo rank $RANK of $WORLD_SIZE")
