@@ -54,10 +54,11 @@ def next_package():
     control = tree / "DEBIAN/control"
     control.write_text(control.read_text().replace(f"Version: {own}\n", f"Version: {version}\n"))
     for program in ("bin/hlaunch", "sbin/hlaunchd", "libexec/hlaunch/hlaunch-agent"):
-        parts = (tree / "usr" / program).read_bytes().split(b"\0%s\0" % own.encode())
+        parts = re.split(rb"(?<![\w.])%s\0" % re.escape(own).encode(),
+                         (tree / "usr" / program).read_bytes())
         if len(parts) != 2:
             raise AssertionError(f"{program} says its version {len(parts) - 1} times, and not once")
-        (tree / "usr" / program).write_bytes((b"\0%s\0" % version.encode()).join(parts))
+        (tree / "usr" / program).write_bytes((b"%s\0" % version.encode()).join(parts))
     deb = tree.with_name(f"hlaunch_{version}.deb")
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, deb], check=True,
                    capture_output=True, timeout=60 * lab.PATIENCE)
