@@ -157,7 +157,8 @@ class NodeLook::RankLook {
   }
 
   void AskForStack() {
-    if (now_ - still_since_ < plan_.patience) return End();
+    // Not now_: a question that was not answered has taken its time since.
+    if (MonotonicClock().Now() - still_since_ < plan_.patience) return End();
     if (!MayAskPython()) return dumped_ ? End() : DumpStack();
     Ask("dump_traceback", [this](const Answer& text) {
       NoteAnswer(text);

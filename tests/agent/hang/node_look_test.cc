@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/hang/node_look.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "agent/hang/tap.h"
+#include "asio/io_context.hpp"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kRecord[] =
+    R"({"entries":[{"collective_seq_id":3,"input_dtypes":["Float"],"input_sizes":[[4]],)"
+    R"("is_p2p":false,"process_group":["0","default_pg"],"profiling_name":"gloo:all_reduce",)"
+    R"("retired":true,"state":"scheduled"}],"pg_config":{},)"
+    R"("pg_status":{"0":{"last_enqueued_collective":"3"}},"version":"2.10"})";
+
+// The server of a rank whose interpreter is held: what needs it is never answered. The process of
+// the rank is this one.
+class HeldRank {
+ public:
+  explicit HeldRank(const std::string& tap) : listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = TapSocketPath(tap, 0, ::getpid());
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~HeldRank() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+ private:
+  void Serve() {
+    std::vector<UniqueFd> waiting;
+    while (true) {
+      UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
+      if (!peer.valid()) return;
+      char question[1024] = "";
+      if (::read(peer.get(), question, sizeof question - 1) <= 0) continue;
+      const absl::string_view asked(question);
+      std::string body;
+      if (asked.find("fr_trace_json") != asked.npos) {
+        body = kRecord;
+      } else if (asked.find("wait_counter_values") != asked.npos) {
+        body = "{}";
+      } else {
+        waiting.push_back(std::move(peer));
+        continue;
+      }
+      const std::string answer =
+          absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+      EXPECT_EQ(::write(peer.get(), answer.data(), answer.size()),
+                static_cast<ssize_t>(answer.size()));
+    }
+  }
+
+  const UniqueFd listener_;
+  std::thread thread_;
+};
+
+void LookOnce(asio::io_context& loop, NodeLook& look) {
+  bool done = false;
+  look.Begin([&done] { done = true; });
+  loop.restart();
+  while (!done && loop.run_one() > 0) {
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  const std::string tool = absl::StrCat(tap->directory(), "/py-spy");
+  std::ofstream(tool) << "#!/bin/sh\necho 'Thread 1 (idle): \"MainThread\"'\n"
+                         "echo '    work (train.py:3)'\n";
+  ASSERT_EQ(::chmod(tool.c_str(), 0700), 0);
+  const HeldRank rank(tap->directory());
+  LookPlan plan;
+  plan.tap = tap->directory();
+  plan.workers = 1;
+  plan.tools = tap->directory();
+  plan.patience = milliseconds(250);  // Shorter than the wait for an answer.
+  plan.answer_limit = milliseconds(300);
+  plan.dump_limit = std::chrono::seconds(100);
+  NodeLook look(loop, plan);
+  look.Started(0, ::getpid());
+  LookOnce(loop, look);
+  LookOnce(loop, look);  // The rank has stood still since the first one.
+  EXPECT_TRUE(look.pictures()[0].holds_interpreter);
+  EXPECT_EQ(look.pictures()[0].place, "work (train.py:3)");
+}
+
+}  // namespace
+}  // namespace hlaunch
