@@ -67,7 +67,8 @@ endif()
 add_library(hlaunch_options INTERFACE)
 target_include_directories(hlaunch_options INTERFACE ${CMAKE_SOURCE_DIR})
 target_link_libraries(hlaunch_options INTERFACE hlaunch_sanitize)
-# Of the files of a room, a program has the functions that it uses.
+# A program that needs one function takes the object that has it, which is all of a room where its
+# files are compiled as one. The linker leaves out what the program does not use.
 if(NOT HLAUNCH_SANITIZE)
   target_compile_options(hlaunch_options INTERFACE -ffunction-sections -fdata-sections)
   target_link_options(hlaunch_options INTERFACE -Wl,--gc-sections)
@@ -77,8 +78,8 @@ target_compile_options(hlaunch_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 
 # hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
-# HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them,
-# since a name of their own, in a nameless namespace, is a neighbour's as well.
+# HLAUNCH_UNITY is on, twelve files at once are one to the compiler. Those APART are not among them:
+# a name of their own, in a nameless namespace, is a neighbour's as well, or a test wants their object.
 function(hlaunch_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;PRIVATE_DEPS;APART" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})

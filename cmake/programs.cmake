@@ -92,10 +92,10 @@ function(hlaunch_program name source)
   if(ARG_LOADS)
     set(how -pie -static-libstdc++ -static-libgcc)
   endif()
-  target_link_options(${name} PRIVATE ${how} -Wl,--gc-sections -Wl,-z,relro,-z,now
+  target_link_options(${name} PRIVATE ${how} -Wl,-z,relro,-z,now
     $<$<BOOL:${HLAUNCH_QUIET_LINKER}>:-Wl,--no-warnings>)
-  # libstdc++ first: what Abseil's archives need of std::string, the linker would take from the first
-  # room that has it, with all that the room needs, gRPC too.
+  # libstdc++ comes first: Abseil's archives need functions of std::string, and the linker would take
+  # them from the first room that has them, with all that this room needs, such as gRPC.
   target_link_libraries(${name} PRIVATE
     -Wl,--start-group -l:libstdc++.a ${ours} ${hlaunch_archives} -Wl,--end-group)
   if(HLAUNCH_DEBUG_FILES)

@@ -53,8 +53,8 @@ class NodeLook {
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank, bool succeeded);
 
-  // Looks at all workers. `done` is called once, from the loop, a few seconds later at the latest;
-  // it may destroy this object.
+  // Looks at all workers. `done` is called once, from the loop: a few seconds later, or half a
+  // minute if a rank answers no question and its stack is hard to get. It may destroy this object.
   // Requires: no look is in progress.
   void Begin(std::function<void()> done);
 
