@@ -191,6 +191,7 @@ void RunObituary(const Keeper& keeper) {
   if (!keeper.standstill.empty()) {
     command.env.push_back(absl::StrCat(kEnvObituaryReason, "=its agent ", keeper.standstill));
   }
+  command.env.push_back(absl::StrCat(kEnvLogForm, "=", LogFormText()));
   command.stdout_fd = 2;
   absl::StatusOr<Process> process = Process::Spawn(std::move(command));
   if (!process.ok()) {

@@ -611,6 +611,8 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
 }
 
 int SendObituary(int argc, char** argv) {
+  const char* form = std::getenv(kEnvLogForm);
+  if (form != nullptr) SetLogForm(form);
   int port = 0;
   Incarnation incarnation = 0;
   if (argc != kObituaryWords || !absl::SimpleAtoi(argv[3], &port) ||

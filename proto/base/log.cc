@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/system_journal.h"
@@ -30,6 +32,8 @@ namespace {
 constexpr int kPatienceMillis = 100;
 // The journal may take this long for the first line of a process.
 constexpr Duration kFirstLine = std::chrono::seconds(1);
+
+constexpr char kJson[] = "json";  // In LogFormText.
 
 struct Form {
   bool json = false;
@@ -180,6 +184,18 @@ void SetLogJob(absl::string_view job_id) { LogForm().job_id = std::string(job_id
 
 void SetLogJson() {
   LogForm().json = true;
+  SetPattern();
+}
+
+std::string LogFormText() {
+  const Form& form = LogForm();
+  return absl::StrCat(form.json ? kJson : "", "\n", form.name, "\n", form.job_id);
+}
+
+void SetLogForm(absl::string_view text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '\n');
+  if (parts.size() != 3) return;
+  LogForm() = {parts[0] == kJson, parts[1], parts[2]};
   SetPattern();
 }
 

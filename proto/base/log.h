@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <string>
+
 #include "absl/strings/string_view.h"
 
 namespace hlaunch {
@@ -26,6 +28,11 @@ void SetLogJob(absl::string_view job_id);
 // Makes every later line a JSON object: {"time": …, "level": "warning", "host": "node1",
 // "message": …}; "host" is missing if this node has no name. Call before other threads start.
 void SetLogJson();
+
+// What SetLogName, SetLogJob and SetLogJson have set, as text for a process that speaks for this
+// one: its lines look the same once it has called SetLogForm. Other text changes nothing.
+std::string LogFormText();
+void SetLogForm(absl::string_view text);
 
 void Log(LogLevel level, absl::string_view line);
 // The same for a line that may have colours of ours. The rest of it must be TerminalText.

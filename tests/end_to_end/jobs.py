@@ -20,6 +20,7 @@ RENDEZVOUS_LOST, NODE_LOST, NODE_STOPPED, AGENT_LOST = (
     CODES[name] for name in ("RendezvousLost", "NodeLost", "NodeStopped", "AgentLost"))
 NO_RESOURCES, PREFLIGHT = CODES["NoResources"], CODES["Preflight"]
 NO_PROGRESS = CODES["NoProgress"]
+KILLED = CODES["SignalBase"] + signal.SIGKILL
 # hlaunch's own failures: all codes beyond 128 + a signal.
 OWN_CODES = sorted(code for code in CODES.values() if code > CODES["SignalBase"])
 

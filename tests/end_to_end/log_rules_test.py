@@ -6,12 +6,10 @@ workers that are stuck in the kernel, and the share of the time that workers ran
 
 import json
 import re
-import signal
 
 import jobs
 import lab
 
-KILLED = 128 + signal.SIGKILL
 STEP = r"metric:step (?P<step>\d+)"
 # Rank 1 waits in state D, as its vfork child never reaches the program that it should run.
 STUCK = """
@@ -38,7 +36,7 @@ class LogRules(OneNode):
     def test_who_writes_what_fails_has_failed(self):
         run = self.hlaunch("echo step $RANK; test $RANK = 0 || echo loss=nan >&2; exec sleep 600",
                            "--watch-log", "fail:loss=(nan|inf)")
-        self.assert_done([run], KILLED, 60)
+        self.assert_done([run], jobs.KILLED, 60)
         self.assert_said(run, r"job failed: rank 1 \(.*wrote 'loss=nan', which matches --watch-log "
                               r"loss=\(nan\|inf\)", "advice: .*--watch-log 'warn:PATTERN'")
 
@@ -50,7 +48,7 @@ class LogRules(OneNode):
         self.assertEqual(run.err.count("which matches"), 1, str(run))
 
     def test_a_line_that_does_not_come_again_is_a_stall(self):
-        for action, code in (("fail", KILLED), ("warn", jobs.OK)):
+        for action, code in (("fail", jobs.KILLED), ("warn", jobs.OK)):
             with self.subTest(action):
                 run = self.hlaunch("echo step 7; sleep 4", "--watch-log-silence", "1:^step",
                                    "--stall-action", action, nproc=1)
@@ -100,7 +98,7 @@ class StuckInTheKernel(OneNode):
         run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--max-restarts", 3, "--no-python",
                          jobs.PYTHON, "-c", STUCK, cwd=node.folder,
                          env={"TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT": "1"})
-        self.assert_done([run], KILLED, 60)
+        self.assert_done([run], jobs.KILLED, 60)
         self.assert_said(run, r"job failed: rank 1 .*is stuck in the kernel: .*state D",
                          "0 of 3 restarts used")
         self.assertIsNone(re.search("restart 1 of 3", run.err), str(run))

@@ -39,20 +39,19 @@ def kill_keeper(_, run):
     os.kill(run.pid, signal.SIGKILL)
 
 
-KILLED = 128 + signal.SIGKILL
 LOST = (jobs.NODE_LOST, jobs.AGENT_LOST)
 
 LOSSES = [
     Loss("agent killed", kill_agent, 1, [LOST, jobs.AGENT_LOST], 25, "node1"),
-    Loss("keeper killed", kill_keeper, 1, [LOST, KILLED], 25, "node1"),
-    Loss("node powered off", lambda node, _: node.power_off(), 1, [jobs.NODE_LOST, KILLED], 25,
+    Loss("keeper killed", kill_keeper, 1, [LOST, jobs.KILLED], 25, "node1"),
+    Loss("node powered off", lambda node, _: node.power_off(), 1, [jobs.NODE_LOST, jobs.KILLED], 25,
          "node1"),
     Loss("cable cut", lambda node, _: node.cut(), 1,
          [jobs.NODE_LOST, jobs.RENDEZVOUS_LOST], 25, "node1"),
     Loss("black hole", lambda node, _: node.drop(), 1,
          [jobs.NODE_LOST, jobs.RENDEZVOUS_LOST], 25, "node1"),
     Loss("rendezvous' host powered off", lambda node, _: node.power_off(), 0,
-         [KILLED, jobs.RENDEZVOUS_LOST], 15, "node0"),
+         [jobs.KILLED, jobs.RENDEZVOUS_LOST], 15, "node0"),
     Loss("rendezvous' agent killed", kill_agent, 0,
          [jobs.AGENT_LOST, jobs.RENDEZVOUS_LOST], 15, "node0"),
 ]
@@ -154,7 +153,7 @@ class LostOnOneNode(jobs.JobTest):
 
     def test_agent_and_keeper(self):
         for name, strike, code in (("agent", kill_agent, jobs.AGENT_LOST),
-                                   ("keeper", kill_keeper, KILLED)):
+                                   ("keeper", kill_keeper, jobs.KILLED)):
             with self.subTest(name):
                 runs = self.start(*WORKERS, options=OPTIONS)
                 self.wait_for_workers(runs, 2)
