@@ -122,10 +122,10 @@ class Observed(jobs.JobTest):
     def test_a_keepers_lines_are_json_where_it_can_tell_nobody(self):
         runs = self.start(jobs.WORKER, "env", "sleep", "600", options=["--json"])
         self.wait_for_workers(runs, 2)
-        first, agents = runs[0].pid, [jobs.agent_of(run) for run in runs]
-        for pid in (first, *agents):
-            os.kill(pid, signal.SIGKILL)
-        self.assert_done(runs, [jobs.KILLED, jobs.AGENT_LOST], 30)
+        self.nodes[1].forget("node0")
+        os.kill(jobs.agent_of(runs[1]), signal.SIGKILL)
+        self.assertEqual(jobs.AGENT_LOST, runs[1].wait(30), str(runs[1]))
+        self.nodes[0].power_off()
         said = [json.loads(line) for line in runs[1].err.splitlines()]
         self.assertTrue(any("cannot tell the rendezvous that this node is gone" in line["message"]
                             for line in said), str(runs[1]))
