@@ -30,7 +30,8 @@ void SetLogJob(absl::string_view job_id);
 void SetLogJson();
 
 // What SetLogName, SetLogJob and SetLogJson have set, as text for a process that speaks for this
-// one: its lines look the same once it has called SetLogForm. Other text changes nothing.
+// one: its lines look the same once it has called SetLogForm. Other text changes nothing. Call both
+// where no other thread sets the form.
 std::string LogFormText();
 void SetLogForm(absl::string_view text);
 
