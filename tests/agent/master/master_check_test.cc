@@ -42,9 +42,9 @@ TEST(MasterCheck, IsContentWithAStoreThatAnswersAndChangesNothingInIt) {
 }
 
 TEST(MasterCheck, SaysThatNobodyListens) {
-  const uint16_t port = Listen("127.0.0.1", 0)->port;  // Nothing listens there now.
-  EXPECT_THAT(Check(port, seconds(1)),
-              testing::AllOf(HasSubstr(absl::StrCat("127.0.0.1:", port, " within 1 s")),
+  const ListeningSocket kept = Reserve(0).value();
+  EXPECT_THAT(Check(kept.port, seconds(1)),
+              testing::AllOf(HasSubstr(absl::StrCat("127.0.0.1:", kept.port, " within 1 s")),
                              HasSubstr("Connection refused")));
 }
 

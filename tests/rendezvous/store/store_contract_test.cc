@@ -155,9 +155,8 @@ TEST(C10dClient, ConnectsOnceTheServerIsThere) {
 }
 
 TEST(C10dClient, SaysThatNobodyListens) {
-  uint16_t port = 0;
-  { port = Listen("127.0.0.1", 0)->port; }
-  const absl::Status status = C10dClient::Connect("127.0.0.1", port, In(30ms)).status();
+  const auto kept = *Reserve(0);
+  const absl::Status status = C10dClient::Connect("127.0.0.1", kept.port, In(30ms)).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1 port"));
 }
