@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "comm/connection/connect.h"
 #include "comm/connection/connection.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -33,6 +34,8 @@ struct Peer {
 
   // To the peer; see message_sender.h.
   std::unique_ptr<Dialing> dialing;  // Becomes `out` when both have proved themselves.
+  int failed_lookups = 0;            // Look-ups of its address in vain, until they last longest.
+  Instant next_lookup{};             // When the next one may begin.
   int dialed = 0;                    // How often this rank has dialed.
   std::unique_ptr<OutConnection> out;
   bool out_broken = false;        // `out` broke or could not be made; `in` will say why.

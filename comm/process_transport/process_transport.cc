@@ -35,8 +35,7 @@ int MillisUntil(Instant until) {
 
 // The longest time that a rank handles no events because the store or another host does not answer.
 constexpr auto kMostDeafTime = std::chrono::milliseconds(50);
-// The same for repeated look-ups of a rank's address: on an overloaded machine no answer may come
-// within 50 ms, however often the rank asks the store.
+// The same for a repeated look-up of a rank's address.
 constexpr Duration kMostLookUpTime = std::chrono::seconds(1);
 // How long a rank whose time is up waits for other ranks to say which rank they waited for.
 constexpr auto kBlameTime = std::chrono::milliseconds(200);
@@ -193,33 +192,39 @@ absl::Status ProcessTransport::GiveUp(const Message& message) {
 
 // ---- Connections.
 
+// Asks the store once, for longer each time: on an overloaded machine no answer may come within
+// kMostDeafTime, however often the rank asks. Afterwards it handles events for as long.
 absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, Instant until) {
-  Duration patience = kMostDeafTime;
-  while (failure() == nullptr && !poked_.load(std::memory_order_relaxed)) {
-    auto address = connections_.LookUp(peer, std::min(until, Now() + patience));
-    if (address.ok()) return *std::move(address);
-    if (!absl::IsDeadlineExceeded(address.status())) return address.status();
-    HandleEvents(0);
-    if (Now() >= until) break;
-    patience = std::min(2 * patience, kMostLookUpTime);
-  }
+  const Instant began = Now();
+  const Duration patience =
+      std::min<Duration>(kMostDeafTime * (1 << peer.failed_lookups), kMostLookUpTime);
+  auto address = connections_.LookUp(peer, std::min(until, began + patience));
+  if (address.ok()) return *std::move(address);
+  if (!absl::IsDeadlineExceeded(address.status())) return address.status();
+  if (patience < kMostLookUpTime) ++peer.failed_lookups;
+  const Instant now = Now();
+  peer.next_lookup = now + (now - began);
+  HandleEvents(0);
   return std::nullopt;  // The peer has not come yet.
 }
 
-// Connects one peer that a message of this rank needs, if any is not connected. The peer that
-// `message` comes from is such a peer, too, because it sends notices on the connection from this
-// rank.
+// Connects one peer that a message of this rank needs, if any is not connected and is to be looked
+// up now. The peer that `message` comes from is such a peer, too, because it sends notices on the
+// connection from this rank. The peers take turns: one that has not come keeps this rank from none
+// that has.
 absl::StatusOr<bool> ProcessTransport::ConnectMissing(const Message& message, Instant until) {
+  Peer* next = nullptr;
+  const auto consider = [&next](Peer& peer) {
+    if (peer.out != nullptr || peer.dialing != nullptr || peer.out_broken) return;
+    if (next == nullptr || peer.next_lookup < next->next_lookup) next = &peer;
+  };
   for (Peer* peer : sender_.sending()) {
     if (peer->out_broken) return FailGroup({WentAway(peer->Name(), &message), peer->rank});
-    if (peer->out != nullptr || peer->dialing != nullptr) continue;
-    HLAUNCH_RETURN_IF_ERROR(Connect(*peer, message, until));
-    return true;
+    consider(*peer);
   }
-  if (message.peer == kAnyRank) return false;
-  Peer& peer = peers_.At(message.peer);
-  if (peer.out != nullptr || peer.dialing != nullptr || peer.out_broken) return false;
-  HLAUNCH_RETURN_IF_ERROR(Connect(peer, message, until));
+  if (message.peer != kAnyRank) consider(peers_.At(message.peer));
+  if (next == nullptr || next->next_lookup > Now()) return false;
+  HLAUNCH_RETURN_IF_ERROR(Connect(*next, message, until));
   return true;
 }
 
@@ -261,6 +266,7 @@ void ProcessTransport::AcceptConnections() {
   if (!second.status.ok()) FailGroup(second).IgnoreError();
   if (connected.empty()) return;
   plan_ = PlanWait(std::max(local_ranks_, connections_.local_peers() + 1), cores_);
+  for (Peer* peer : connected) peer->next_lookup = {};  // It has come.
   if (failure() == nullptr) return;
   // Ranks that connect after the failure learn its reason.
   for (Peer* peer : connected) peer->in->SendNotice({Notice::kFailed, failure_});

@@ -128,6 +128,33 @@ TEST(ProcessTransport, FindsTheOtherRanksThoughTheStoreAnswersLate) {
   EXPECT_THAT(SwapAsThreads(store, {.address = "127.0.0.1"}), testing::Each("OK"));
 }
 
+// Rank 2 never comes, and the others have something for it before they send to each other.
+TEST(ProcessTransport, ServesTheRanksThatCameWhileItLooksForOneThatHasNot) {
+  for (const bool shared_memory : {true, false}) {
+    MemoryStore store;
+    std::vector<std::string> results(2);
+    const auto run = [&](Rank rank) -> absl::Status {
+      std::byte mine{}, theirs{};
+      Outgoing missed{{2}, {&mine, 1}}, sent{{1 - rank}, {&mine, 1}};
+      Incoming received{{1 - rank}, {&theirs, 1}};
+      const auto transport = ProcessTransport::Create(
+          store, rank, 3, {.address = "127.0.0.1", .shared_memory = shared_memory});
+      if (!transport.ok()) return transport.status();
+      (*transport)->Start(&missed);
+      (*transport)->Start(&sent);
+      (*transport)->Start(&received);
+      if (auto done = (*transport)->Wait(received, In(100s)); !done.ok()) return done;
+      return (*transport)->Wait(sent, In(100s));
+    };
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] { results[rank] = run(rank).ToString(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_THAT(results, testing::Each("OK")) << (shared_memory ? "shared memory" : "TCP");
+  }
+}
+
 // Eight threads that compute share the only core of rank 0, so each yield takes 10 ms and more.
 TEST(ProcessTransport, TakesConnectionsWhileOthersWantItsCore) {
   MemoryStore store;
