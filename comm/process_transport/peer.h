@@ -34,9 +34,9 @@ struct Peer {
 
   // To the peer; see message_sender.h.
   std::unique_ptr<Dialing> dialing;  // Becomes `out` when both have proved themselves.
-  int failed_lookups = 0;            // Look-ups of its address in vain, until they last longest.
-  Instant next_lookup{};             // When the next one may begin.
-  int dialed = 0;                    // How often this rank has dialed.
+  Duration lookup_time{};  // How long the last look-up of its address, in vain, might take.
+  Instant next_lookup{};   // When the next one may begin.
+  int dialed = 0;          // How often this rank has dialed.
   std::unique_ptr<OutConnection> out;
   bool out_broken = false;        // `out` broke or could not be made; `in` will say why.
   size_t watched_streams = 0;     // How many of out->stream_fds() the epoll watches.

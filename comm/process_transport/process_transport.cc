@@ -193,15 +193,15 @@ absl::Status ProcessTransport::GiveUp(const Message& message) {
 // ---- Connections.
 
 // Asks the store once, for longer each time: on an overloaded machine no answer may come within
-// kMostDeafTime, however often the rank asks. Afterwards it handles events for as long.
+// kMostDeafTime, however often the rank asks. Afterwards it handles events for at least as long.
 absl::StatusOr<std::optional<RankAddress>> ProcessTransport::LookUp(Peer& peer, Instant until) {
   const Instant began = Now();
   const Duration patience =
-      std::min<Duration>(kMostDeafTime * (1 << peer.failed_lookups), kMostLookUpTime);
+      std::clamp<Duration>(2 * peer.lookup_time, kMostDeafTime, kMostLookUpTime);
   auto address = connections_.LookUp(peer, std::min(until, began + patience));
   if (address.ok()) return *std::move(address);
   if (!absl::IsDeadlineExceeded(address.status())) return address.status();
-  if (patience < kMostLookUpTime) ++peer.failed_lookups;
+  peer.lookup_time = patience;
   const Instant now = Now();
   peer.next_lookup = now + (now - began);
   HandleEvents(0);

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -59,17 +60,22 @@ std::string Swap(Transport& transport) {
   return status.ToString();
 }
 
-std::vector<std::string> SwapAsThreads(Store& store, ProcessTransportOptions options) {
-  std::vector<std::string> results(2);
+// Calls `run` in a thread for each rank. Returns the results by rank.
+std::vector<std::string> ResultsOf(int ranks, const std::function<std::string(Rank)>& run) {
+  std::vector<std::string> results(ranks);
   std::vector<std::thread> threads;
-  for (Rank rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      auto transport = ProcessTransport::Create(store, rank, 2, options);
-      results[rank] = transport.ok() ? Swap(**transport) : transport.status().ToString();
-    });
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] { results[rank] = run(rank); });
   }
   for (std::thread& thread : threads) thread.join();
   return results;
+}
+
+std::vector<std::string> SwapAsThreads(Store& store, ProcessTransportOptions options) {
+  return ResultsOf(2, [&](Rank rank) {
+    auto transport = ProcessTransport::Create(store, rank, 2, options);
+    return transport.ok() ? Swap(**transport) : transport.status().ToString();
+  });
 }
 
 // A server to which clients can connect, but which never answers.
@@ -132,7 +138,6 @@ TEST(ProcessTransport, FindsTheOtherRanksThoughTheStoreAnswersLate) {
 TEST(ProcessTransport, ServesTheRanksThatCameWhileItLooksForOneThatHasNot) {
   for (const bool shared_memory : {true, false}) {
     MemoryStore store;
-    std::vector<std::string> results(2);
     const auto run = [&](Rank rank) -> absl::Status {
       std::byte mine{}, theirs{};
       Outgoing missed{{2}, {&mine, 1}}, sent{{1 - rank}, {&mine, 1}};
@@ -146,12 +151,8 @@ TEST(ProcessTransport, ServesTheRanksThatCameWhileItLooksForOneThatHasNot) {
       if (auto done = (*transport)->Wait(received, In(100s)); !done.ok()) return done;
       return (*transport)->Wait(sent, In(100s));
     };
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < 2; ++rank) {
-      threads.emplace_back([&, rank] { results[rank] = run(rank).ToString(); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_THAT(results, testing::Each("OK")) << (shared_memory ? "shared memory" : "TCP");
+    EXPECT_THAT(ResultsOf(2, [&](Rank rank) { return run(rank).ToString(); }), testing::Each("OK"))
+        << (shared_memory ? "shared memory" : "TCP");
   }
 }
 
@@ -200,7 +201,6 @@ TEST(ProcessTransport, TakesConnectionsWhileOthersWantItsCore) {
 TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
   for (const bool shared_memory : {true, false}) {
     MemoryStore store;
-    std::vector<std::string> results(3);
     const auto run = [&](Rank rank) -> absl::Status {
       auto made = ProcessTransport::Create(
           store, rank, 3, {.address = "127.0.0.1", .shared_memory = shared_memory});
@@ -233,12 +233,8 @@ TEST(ProcessTransport, TakesWhatIsAskedForFromAnyRankWhileItWaitsForAnother) {
       if (auto done = receive(1, 3); !done.ok()) return done;
       return transport.Wait(any, In(200s));
     };
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < 3; ++rank) {
-      threads.emplace_back([&, rank] { results[rank] = run(rank).ToString(); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_THAT(results, testing::Each("OK")) << (shared_memory ? "shared memory" : "TCP");
+    EXPECT_THAT(ResultsOf(3, [&](Rank rank) { return run(rank).ToString(); }), testing::Each("OK"))
+        << (shared_memory ? "shared memory" : "TCP");
   }
 }
 
