@@ -27,6 +27,7 @@ Notice Unpack(const NoticePacket& packet) {
     if (says) left.failure.status = absl::UnknownError({packet.text, packet.length});
     return left;
   }
+  if (packet.kind == Notice::kAsks) return {Notice::kAsks};
   if (packet.kind != Notice::kFailed || !says) return {Notice::kDisconnected};
   return {Notice::kFailed,
           {absl::Status(static_cast<absl::StatusCode>(packet.code),

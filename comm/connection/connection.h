@@ -20,6 +20,7 @@ struct Notice {
     kLeft = 1,          // The rank left the group on purpose.
     kFailed = 2,        // The group has failed; `failure` says why.
     kDisconnected = 3,  // The connection ended without a notice. Never sent: the reader adds it.
+    kAsks = 4,          // The rank waited in vain, and asks whom the other rank waits for.
   };
   Kind kind;
   Failure failure{};   // With kFailed; with kLeft the status says why, or is OK.

@@ -16,7 +16,18 @@
 namespace hlaunch {
 
 namespace {
+
 constexpr Duration kPatience = std::chrono::seconds(1);
+
+std::optional<Failure> FromRecord(absl::string_view record) {
+  NoticePacket packet;
+  if (record.size() != sizeof packet) return std::nullopt;
+  std::memcpy(&packet, record.data(), sizeof packet);
+  const Notice notice = Unpack(packet);
+  if (notice.kind != Notice::kFailed) return std::nullopt;
+  return notice.failure;
+}
+
 }  // namespace
 
 Store& FailureRecord::Hasty() {
@@ -28,11 +39,12 @@ Failure FailureRecord::RecordFirst(const Failure& failure) {
   const NoticePacket packet = Pack({Notice::kFailed, failure});
   const absl::string_view own(reinterpret_cast<const char*>(&packet), sizeof packet);
   const auto first = Hasty().CompareAndSet(absl::StrCat(prefix_, "failure"), "", own);
-  if (!first.ok() || first->size() != sizeof packet) return failure;
-  NoticePacket recorded;
-  std::memcpy(&recorded, first->data(), sizeof recorded);
-  const Notice notice = Unpack(recorded);
-  return notice.kind == Notice::kFailed ? notice.failure : failure;
+  return first.ok() ? FromRecord(*first).value_or(failure) : failure;
+}
+
+std::optional<Failure> FailureRecord::AwaitFirst(Instant deadline) {
+  const auto first = store_.Get(absl::StrCat(prefix_, "failure"), deadline);
+  return first.ok() ? FromRecord(*first) : std::nullopt;
 }
 
 bool FailureRecord::RecordWait(Rank self, const Failure& failure) {
@@ -40,6 +52,12 @@ bool FailureRecord::RecordWait(Rank self, const Failure& failure) {
       .Append(absl::StrCat(prefix_, "waits"),
               absl::StrCat(self, " ", failure.rank, " ", failure.status.message(), "\n"))
       .ok();
+}
+
+bool FailureRecord::SearchesForAll(Rank self) {
+  const std::string own = absl::StrCat(self);
+  const auto first = Hasty().CompareAndSet(absl::StrCat(prefix_, "search"), "", own);
+  return first.ok() && *first == own;
 }
 
 Failure FailureRecord::FindRootCause(const Failure& failure, Instant deadline) {
@@ -56,7 +74,7 @@ Failure EndOfChain(const Failure& failure, absl::string_view waits) {
         !absl::SimpleAtoi(words[1], &awaited)) {
       continue;
     }
-    by_rank.emplace(self, Failure{absl::DeadlineExceededError(words[2]), awaited});
+    by_rank.insert_or_assign(self, Failure{absl::DeadlineExceededError(words[2]), awaited});
   }
   Failure cause = failure;
   for (size_t steps = 0; steps < by_rank.size(); ++steps) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -18,19 +19,24 @@ namespace hlaunch {
 // cause. Belongs to one thread.
 class FailureRecord {
  public:
-  // `prefix` begins the keys: PREFIX + "failure", PREFIX + "waits". `store` outlives the record.
+  // `prefix` begins the keys: "failure", "waits" and "search". `store` outlives the record.
   FailureRecord(Store& store, std::string prefix) : store_(store), prefix_(std::move(prefix)) {}
 
   // A rank that is cut off from the store must end, too. So the calls below wait for the store for
-  // one second at most, and FindRootCause until its deadline.
+  // one second at most, and those with a deadline until then.
 
   // Records `failure` as the group's unless another one was first. Returns the group's failure, or
   // `failure` if the store does not answer.
   Failure RecordFirst(const Failure& failure);
 
-  // Records that `self` waited for `failure.rank` until its time was up; false if the store does
-  // not answer.
+  // Returns the group's failure once it is recorded; none if it is not in time.
+  std::optional<Failure> AwaitFirst(Instant deadline);
+
+  // Records that `self` waits for `failure.rank`; false if the store does not answer.
   bool RecordWait(Rank self, const Failure& failure);
+  // Returns whether `self` is the rank that looks for the root cause for all: the first that calls
+  // this. The records of 16,000 ranks are more than a megabyte, which not all of them may read.
+  bool SearchesForAll(Rank self);
   // Returns the wait that caused `failure` according to the records of all ranks so far, or
   // `failure` itself.
   Failure FindRootCause(const Failure& failure, Instant deadline);
@@ -45,8 +51,8 @@ class FailureRecord {
 };
 
 // Follows the chain of ranks that waited for each other, from `failure` to its end. `waits` has a
-// line "SELF AWAITED MESSAGE" for each rank that waited. Returns `failure` itself if the chain is a
-// circle. Pure.
+// line "SELF AWAITED MESSAGE" for each rank that waited; the last one of a rank counts. Returns
+// `failure` itself if the chain is a circle. Pure.
 Failure EndOfChain(const Failure& failure, absl::string_view waits);
 
 }  // namespace hlaunch

@@ -37,8 +37,14 @@ int MillisUntil(Instant until) {
 constexpr auto kMostDeafTime = std::chrono::milliseconds(50);
 // The same for a repeated look-up of a rank's address.
 constexpr Duration kMostLookUpTime = std::chrono::seconds(1);
-// How long a rank whose time is up waits for other ranks to say which rank they waited for.
-constexpr auto kBlameTime = std::chrono::milliseconds(200);
+// A rank whose time is up looks this often what the ranks that were asked have said. It decides
+// once none has said more for kQuietTime, because a rank may just look up an address, or after
+// kSearchTime.
+constexpr Duration kSearchPeriod = std::chrono::milliseconds(200);
+constexpr Duration kQuietTime = kMostLookUpTime + kSearchPeriod;
+constexpr Duration kSearchTime = std::chrono::seconds(3);
+// For an answer of the store to that rank, which an overloaded machine delays.
+constexpr Duration kAnswerTime = std::chrono::seconds(1);
 // After this time without an event a rank checks whether other ranks make another call.
 constexpr auto kMismatchPeriod = std::chrono::milliseconds(500);
 
@@ -175,19 +181,18 @@ absl::Status ProcessTransport::Progress(const Message& message, Instant until) {
 
 absl::Status ProcessTransport::GiveUp(const Message& message) {
   if (message.peer == kAnyRank) return FailGroup({TimedOut(rank_, "any rank", message), -1});
-  const Peer& peer = peers_.At(message.peer);
-  const Failure failure{peer.host.empty() ? absl::DeadlineExceededError(absl::StrCat(
-                                                peer.Name(), " has not come to group '", name_,
-                                                "', missed in ", Text(message)))
-                                          : TimedOut(rank_, peer.Name(), message),
-                        peer.rank};
-  // The rank that this one waited for may itself have waited for another rank, and may be about to
-  // record that, because its time began a little later. So every rank first records its own wait,
-  // and then looks for the end of the chain.
+  const Failure failure = InVain(message);
+  if (size() == 2) return FailGroup(failure);  // The other rank can only wait for this one.
   if (!record_.RecordWait(rank_, failure)) return FailGroup(failure);
-  const Instant decided = Now() + kBlameTime;
-  while (this->failure() == nullptr && Now() < decided) HandleEvents(MillisUntil(decided));
-  return FailGroup(record_.FindRootCause(failure, Now() + kMostDeafTime));
+  if (!record_.SearchesForAll(rank_)) {
+    auto first = record_.AwaitFirst(Now() + kSearchTime + 2 * kAnswerTime);
+    if (first.has_value()) {
+      SetFailure(*std::move(first));
+      return failure_.status;
+    }
+  }
+  Ask(message.peer);
+  return FailGroup(FollowWaits(failure));
 }
 
 // ---- Connections.
@@ -293,6 +298,7 @@ absl::Status ProcessTransport::CheckNotLeft(const Message& message) {
 }
 
 absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
+  Answer(message);
   HLAUNCH_ASSIGN_OR_RETURN(const bool connected, ConnectMissing(message, until));
   if (connected) return absl::OkStatus();
   HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
@@ -314,6 +320,7 @@ absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
 }
 
 absl::Status ProcessTransport::Attend(const Message& message) {
+  Answer(message);
   HLAUNCH_ASSIGN_OR_RETURN(const bool connected, ConnectMissing(message, Now() + kMostDeafTime));
   if (connected) return absl::OkStatus();
   HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
@@ -356,6 +363,7 @@ bool ProcessTransport::HandleNotices(Peer& peer, const std::vector<Notice>& noti
   for (const Notice& notice : notices) {
     if (failure() != nullptr) return false;
     if (notice.kind == Notice::kFailed) SetFailure(notice.failure);
+    if (notice.kind == Notice::kAsks) asked_ = true;
     if (notice.kind == Notice::kDisconnected) {
       if (!peer.left_in && !peer.left_out) return true;
       *left = true;
@@ -407,6 +415,47 @@ void ProcessTransport::Poke() {
 }
 
 // ---- Failure.
+
+// Returns the failure to be told if `message`, which does not come from any rank, is not done.
+Failure ProcessTransport::InVain(const Message& message) {
+  const Peer& peer = peers_.At(message.peer);
+  if (!peer.host.empty()) return {TimedOut(rank_, peer.Name(), message), peer.rank};
+  return {absl::DeadlineExceededError(absl::StrCat(peer.Name(), " has not come to group '", name_,
+                                                   "', missed in ", Text(message))),
+          peer.rank};
+}
+
+// Asks `peer` whom it waits for, on both connections: one may be in the middle of a message.
+void ProcessTransport::Ask(Rank peer) {
+  const Peer& asked = peers_.At(peer);
+  if (asked.out != nullptr) asked.out->SendNotice({Notice::kAsks});
+  if (asked.in != nullptr) asked.in->SendNotice({Notice::kAsks});
+}
+
+// If another rank asked, says once whom this rank, which waits for `message`, waits for, and asks
+// that rank in turn. A rank that computes does not answer.
+void ProcessTransport::Answer(const Message& message) {
+  if (!asked_ || answered_ || message.peer == kAnyRank) return;
+  answered_ = true;
+  Ask(message.peer);
+  record_.RecordWait(rank_, InVain(message));
+}
+
+// Returns the failure at the end of the chain of ranks that wait for each other, which begins with
+// `failure` and grows while the ranks that were asked answer.
+Failure ProcessTransport::FollowWaits(const Failure& failure) {
+  Failure cause = failure;
+  const Instant end = Now() + kSearchTime;
+  Instant decided = Now() + kQuietTime;
+  while (this->failure() == nullptr && Now() < std::min(decided, end)) {
+    const Instant next = Now() + kSearchPeriod;
+    while (this->failure() == nullptr && Now() < next) HandleEvents(MillisUntil(next));
+    Failure found = record_.FindRootCause(failure, Now() + kAnswerTime);
+    if (found.rank != cause.rank) decided = Now() + kQuietTime;
+    cause = std::move(found);
+  }
+  return cause;
+}
 
 // Ends the group because of `failure`, or because of a failure that another rank recorded first.
 absl::Status ProcessTransport::FailGroup(Failure failure) {

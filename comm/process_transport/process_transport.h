@@ -49,9 +49,9 @@ struct ProcessTransportOptions {
 // a second process proves to be the same rank, the group fails with both addresses in the message.
 //
 // A failure is also written to the store, so that a rank that finds another rank gone can say why
-// it went away. A rank whose time is up writes which rank it waited for, so that messages name the
-// rank at the end of the chain. The keys are "hlaunch/comm/", the group's name, and a rank's
-// number, "failure" or "waits".
+// it went away. A rank whose time is up writes which rank it waited for, and asks that rank to do
+// the same, so that messages name the rank at the end of the chain. The keys are "hlaunch/comm/",
+// the group's name, and a rank's number, "failure", "waits" or "search".
 class ProcessTransport : public Transport {
  public:
   // Does not wait for the other ranks. `store` outlives the transport. No other group of the same
@@ -110,6 +110,10 @@ class ProcessTransport : public Transport {
   void ReadInNotices(Peer& peer);
   bool HandleNotices(Peer& peer, const std::vector<Notice>& notices, bool* left);
 
+  Failure InVain(const Message& message);
+  void Ask(Rank peer);
+  void Answer(const Message& message);
+  Failure FollowWaits(const Failure& failure);
   absl::Status FailGroup(Failure failure);
   void SetFailure(Failure failure);
 
@@ -128,6 +132,8 @@ class ProcessTransport : public Transport {
   Failure failure_;
   std::string goodbye_;
   const Message* awaited_ = nullptr;  // The message that Progress waits for.
+  bool asked_ = false;                // Another rank asked whom this one waits for.
+  bool answered_ = false;
 
   std::atomic<bool> poked_{false};
   Mutex mu_;

@@ -67,7 +67,8 @@ struct Failure {
 // caller: the program must leave the group and make another one. Failures are
 //   Unavailable - a rank went away; the message names it and the call in which it was missed.
 //   DeadlineExceeded - a rank's time was up; the message says which rank waited for which. It comes
-//     up to 200 ms after the deadline: the awaited rank may itself have waited for another one.
+//     a second after the deadline as a rule, because the awaited rank may itself wait for another
+//     one and is asked; up to ten where a machine is overloaded.
 //   InvalidArgument - two ranks do not make the same call; the message shows both calls.
 //   Cancelled - some rank called Abort.
 class Transport {

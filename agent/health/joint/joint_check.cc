@@ -30,6 +30,7 @@ constexpr size_t kTermsPerNode = 500;  // Its part of the sum: one packet or thr
 constexpr uint64_t kSumSeed = 0;
 constexpr Duration kRequestLimit = seconds(5);
 constexpr Duration kFarewell = seconds(1);  // For the other nodes to read the last answer.
+constexpr Duration kBlame = seconds(1);     // For a group to find whom it waited for in vain.
 
 struct Limits {
   Duration all;   // For the whole check.
@@ -41,7 +42,7 @@ struct Limits {
 
 Limits LimitsOf(bool full) {
   if (full) return {seconds(45), seconds(20), seconds(5), seconds(3), PairTest()};
-  return {seconds(10), seconds(8), seconds(2), milliseconds(1500), {20, 8, 2, 1 << 20}};
+  return {seconds(11), seconds(8), seconds(2), milliseconds(1500), {20, 8, 2, 1 << 20}};
 }
 
 // The line that one end of a pair says in a round.
@@ -106,7 +107,7 @@ class JointCheck {
     }
     if (present_.size() == static_cast<size_t>(plan_.size)) {
       const std::string said = AddTogether();
-      HLAUNCH_ASSIGN_OR_RETURN(facts_.sums, Call("sum", said, limits_.sum + limits_.pair));
+      HLAUNCH_ASSIGN_OR_RETURN(facts_.sums, Call("sum", said, limits_.sum + limits_.pair + kBlame));
     }
     const bool exact = std::all_of(facts_.sums.begin(), facts_.sums.end(),
                                    [](const auto& sum) { return sum.second == kSumExact; });
@@ -224,7 +225,7 @@ class JointCheck {
   void RememberGroup(absl::string_view name, int size) {
     const std::string prefix = absl::StrCat("hlaunch/comm/", GroupName(name), "/");
     for (int rank = 0; rank < size; ++rank) keys_.push_back(absl::StrCat(prefix, rank));
-    keys_.insert(keys_.end(), {prefix + "failure", prefix + "waits"});
+    keys_.insert(keys_.end(), {prefix + "failure", prefix + "waits", prefix + "search"});
   }
 
   // The first node that came removes the keys once no node reads them any more; no worker starts

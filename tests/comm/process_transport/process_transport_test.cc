@@ -257,6 +257,49 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
   }
 }
 
+// The time of rank 0 is up long before that of the ranks that it waits for: rank 0 waits for rank
+// 1, which waits for rank 2, and so on. The last rank computes, or never came.
+TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForThoughTheOthersStillHaveTime) {
+  constexpr int kWaiting = 4;
+  for (const bool shared_memory : {true, false}) {
+    for (const bool last_comes : {true, false}) {
+      MemoryStore store;
+      std::atomic<int> over = 0;
+      const auto run = [&](Rank rank) -> std::string {
+        const auto transport = *ProcessTransport::Create(
+            store, rank, kWaiting + 1, {.address = "127.0.0.1", .shared_memory = shared_memory});
+        const auto exchange = [&](Rank to, Rank from, Duration patience) {
+          std::byte mine{}, theirs;
+          Outgoing sent{{to, {Verb::kAllReduce}, 7}, {&mine, 1}};
+          Incoming received{{from, {Verb::kAllReduce}, 7}, {&theirs, 1}};
+          if (to != rank) transport->Start(&sent);
+          transport->Start(&received);
+          return transport->Wait(received, In(patience));
+        };
+        // First, each of them hears from the one that it waits for later.
+        const Rank last = last_comes ? kWaiting : kWaiting - 1;
+        const int present = last + 1;
+        const Rank before = (rank + last) % present, after = (rank + 1) % present;
+        if (auto met = exchange(before, after, 300s); !met.ok()) return met.ToString();
+        if (rank == kWaiting) {
+          while (over < kWaiting) std::this_thread::sleep_for(1ms);
+          return "computed";
+        }
+        const absl::Status status = exchange(rank, rank + 1, rank == 0 ? 100ms : 300s);
+        ++over;
+        return status.ToString();
+      };
+      auto results = ResultsOf(last_comes ? kWaiting + 1 : kWaiting, run);
+      if (last_comes) results.pop_back();
+      EXPECT_THAT(
+          results,
+          testing::Each(HasSubstr(last_comes ? "DEADLINE_EXCEEDED: rank 3 waited in vain for rank 4"
+                                             : "DEADLINE_EXCEEDED: rank 4 has not come to group")))
+          << (shared_memory ? "shared memory" : "TCP");
+    }
+  }
+}
+
 TEST(ProcessTransport, SpeaksIpv6) {
   MemoryStore store;
   if (!Acceptor::Open("::1", {}).ok()) GTEST_SKIP() << "this host has no IPv6";
