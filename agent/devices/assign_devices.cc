@@ -256,7 +256,7 @@ absl::Status NoneLeft(DeviceKind kind, const VisibleDevices& visible) {
       "no ", KindName(kind), " is left for workers",
       visible.by.empty()
           ? "; name the instances of split GPUs (nvidia-smi -L) in CUDA_VISIBLE_DEVICES"
-          : absl::StrCat(" by ", visible.by)));
+          : absl::StrCat(": ", visible.by, " names none of this node's; see hlaunch devices")));
 }
 
 std::string Sentence(DeviceKind kind, const DeviceRequest& request, const VisibleDevices& visible,
@@ -290,6 +290,8 @@ absl::StatusOr<int> CountDevices(const DeviceRequest& request, const std::vector
   }
   HLAUNCH_ASSIGN_OR_RETURN(const VisibleDevices visible, FindVisible(*kind, devices, env));
   HLAUNCH_ASSIGN_OR_RETURN(const Slots slots, Select(*kind, visible, request));
+  const bool none_left = slots.empty() && visible.foreign.empty();
+  if (none_left && IsAsked(request)) return NoneLeft(*kind, visible);
   return static_cast<int>(slots.size());
 }
 

@@ -23,10 +23,11 @@ namespace hlaunch {
 std::vector<DeviceKind> KindsOfWord(absl::string_view word);
 
 // How many workers a word of --nproc-per-node stands for: one for each device that `request`
-// leaves, whatever `workers` says. 0 if no device is left.
+// leaves, whatever `workers` says. 0 if there is none and nobody asked for devices by name.
 //
 // Errors:
-//   InvalidArgument - as FindVisible; or --devices names a device that is not there.
+//   InvalidArgument - as FindVisible; --devices names a device that is not there; or devices were
+//     asked for by name and none is left.
 absl::StatusOr<int> CountDevices(const DeviceRequest& request, const std::vector<Device>& devices,
                                  const EnvMap& env);
 

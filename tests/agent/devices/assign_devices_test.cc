@@ -343,13 +343,15 @@ TEST(Cuda, LeavesAnInheritedListAsItIs) {
 
 TEST(Cuda, StopsTheListAtWhatIsNoDevice) {
   const auto count = [](const char* list) {
-    return *CountDevices(Asked(0, "gpu"), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
+    return CountDevices(Asked(0, "gpu"), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
   };
-  EXPECT_EQ(count("1,2,9,3"), 2);
-  EXPECT_EQ(count("1,-1,3"), 1);
-  EXPECT_EQ(count("-1"), 0);
-  EXPECT_EQ(count(""), 0);
-  EXPECT_EQ(count("GPU-2a,MIG-x"), 2);
+  EXPECT_EQ(*count("1,2,9,3"), 2);
+  EXPECT_EQ(*count("1,-1,3"), 1);
+  EXPECT_EQ(*count("GPU-2a,MIG-x"), 2);
+  for (const char* none : {"-1", "", "9"}) {
+    EXPECT_THAT(count(none).status().message(), HasSubstr("CUDA_VISIBLE_DEVICES names none"))
+        << none;
+  }
 }
 
 TEST(Cuda, DoesNotReorderAListThatWasWrittenForAnotherOrder) {
