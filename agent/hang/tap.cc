@@ -47,6 +47,9 @@ import sys
 
 
 def register():
+    # hlaunch sets both names. The second one is for torch before 2.2; a later torch warns of it.
+    if "TORCH_NCCL_ASYNC_ERROR_HANDLING" in os.environ:
+        os.environ.pop("NCCL_ASYNC_ERROR_HANDLING", None)
     try:
         _open(os.environ.get("HLAUNCH_TAP", ""), os.environ.get("RANK", ""))
     except Exception:  # No import may fail for this.
@@ -87,12 +90,13 @@ def _is_child():
 
 
 def _record():
-    """Before torch 2.13 the flight recorder is off unless somebody wants it."""
+    """Before torch 2.13 the flight recorder is off unless somebody wants it; torch 2.9 and later
+    warn of the second name."""
     import torch
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     names = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
     if version < (2, 13) and not any(name in os.environ for name in names):
-        for name in names:
+        for name in names if version < (2, 9) else names[:1]:
             os.environ[name] = "2000"
 
 

@@ -34,6 +34,11 @@ class Tap(WithTap):
     def test_every_rank_opens_a_server_and_says_nothing_of_it(self):
         self.assertEqual(self.tapped("tap"), 2)
 
+    def test_no_rank_keeps_the_old_name_that_nccl_would_warn_of(self):
+        run = self.hlaunch("--nproc-per-node", 1, WORKER, "tap")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertNotIn("will warn", run.out, str(run))
+
     def test_none_is_opened_where_the_user_wants_none_or_has_one(self):
         self.assertEqual(self.tapped("tap", {"HLAUNCH_TAP": "0"}), 0)
         self.assertEqual(self.tapped("tap", {"TORCH_WORKER_SERVER_SOCKET": "/x"}), 0)

@@ -20,7 +20,8 @@ import torch.distributed as dist
 if MODE.startswith("tap"):
     sockets = [name for name in os.listdir(TAP) if name != "python"] if TAP else []
     mine = f"{os.environ['RANK']}.{os.getpid()}"
-    print(f"{MODE}: {'tapped' if mine in sockets else 'not tapped'}", flush=True)
+    old = ", NCCL will warn" if "NCCL_ASYNC_ERROR_HANDLING" in os.environ else ""
+    print(f"{MODE}: {'tapped' if mine in sockets else 'not tapped'}{old}", flush=True)
     sys.exit()
 
 import ctypes
