@@ -19,6 +19,8 @@
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/limits.h"
+#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {
@@ -31,10 +33,18 @@ bool LostAChild(const WorkerFailure& failure) {
          absl::StrContains(words, "terminated abruptly");
 }
 
-// True if an exception ended it, and a torch thread aborted it on its way out.
-bool EndedInAnAbort(const ExitStatus& exit, const std::string& log_tail) {
-  return exit.signal == SIGABRT &&
-         absl::StrContains(log_tail, "terminate called without an active exception");
+// Fills in what the worker's stderr says of its end.
+void AddLastWords(const OutputRelay& relay, WorkerFailure& failure) {
+  const std::string text = relay.LongTail(failure.local_rank);
+  failure.log_tail = relay.Tail(failure.local_rank);
+  if (failure.signal == SIGABRT) {  // The reason stands before torch's stacks of C++.
+    failure.log_tail = LastLines(WithoutCppStacks(text), kMaxTailBytes);
+  }
+  if (failure.traceback.empty() && failure.signal == 0) failure.traceback = TracebackIn(text);
+  if (failure.traceback.empty() && failure.signal == SIGABRT) {
+    failure.traceback = TracebackBeforeAbort(text);
+  }
+  failure.evidence = KernelAssertionIn(text);
 }
 
 constexpr size_t kMaxErrorFileBytes = 256 << 10;
@@ -131,19 +141,16 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   const ErrorFile error = ParseErrorFile(ReadErrorFile(error_file_, kMaxErrorFileBytes));
   failure.message = error.message;
   failure.log_file = log_file_;
-  failure.log_tail = relay.Tail(local_rank_);
   failure.traceback = error.traceback;
-  if (error.traceback.empty() && (exit.signal == 0 || EndedInAnAbort(exit, failure.log_tail))) {
-    failure.traceback = TracebackIn(relay.LongTail(local_rank_));
-  }
-  failure.evidence = kill_reason_;
+  AddLastWords(relay, failure);
+  if (!kill_reason_.empty()) failure.evidence = kill_reason_;
   failure.no_restart = stalled_.no_restart;
   failure.hung = stalled_.hangs && !stalled_.reason.empty();
   if (!stalled_.frames.empty()) {
     failure.traceback = stalled_.traceback;
     failure.log_tail = stalled_.frames;
   }
-  if (exit.signal == SIGKILL && failure.evidence.empty()) {
+  if (exit.signal == SIGKILL && kill_reason_.empty()) {
     const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
     failure.out_of_memory = verdict.out_of_memory;
     failure.evidence = verdict.evidence;

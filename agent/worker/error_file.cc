@@ -12,7 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
 #include "proto/base/utf8_prefix.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {

@@ -17,6 +17,7 @@
 #include "proto/contract/exit_code.h"
 #include "rendezvous/round/compare_places.h"
 #include "rendezvous/round/first_cause.h"
+#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {
@@ -164,6 +165,9 @@ std::vector<std::string> Evidence(const WorkerFailure& failure, size_t room) {
     const size_t left = more.size() - (kMessageLines - 1);
     more.resize(kMessageLines - 1);
     more.push_back(absl::StrCat("… and ", left, " more lines"));
+  }
+  if (absl::StartsWith(failure.evidence, kKernelAssertion) && !OwnWords(failure).empty()) {
+    more.push_back(failure.evidence);
   }
   for (const std::string& line : more) lines.push_back(absl::StrCat("    ", PrintableLine(line)));
   const size_t taken = lines.size() + (failure.log_file.empty() ? 0 : 1);

@@ -16,19 +16,15 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "proto/base/utf8_prefix.h"
+#include "rendezvous/round/limits.h"
+#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {
 
-using Lines = std::vector<absl::string_view>;
-
 constexpr size_t kMaxExceptionBytes = 300;
-constexpr size_t kMaxTracebackLine = 1024;  // Limit for each line, because the frames matter, too.
-constexpr size_t kLastLines = 5;            // Searched if no exception was found.
-constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
-// Torch's line before what a data loader or another process of the worker raised.
-constexpr absl::string_view kOriginalTraceback = "Original Traceback (most recent call last):";
-constexpr size_t kMaxMoreLines = 8;  // Of an exception's message.
+constexpr size_t kLastLines = 5;  // Searched if no exception was found.
 
 // Words of gloo, c10d, NCCL, hlaunch's collectives and others.
 constexpr absl::string_view kTimedOut[] = {
@@ -72,117 +68,6 @@ bool HasAny(absl::string_view text, absl::Span<const absl::string_view> words) {
                      [&](absl::string_view word) { return absl::StrContains(text, word); });
 }
 
-// Removes "[rank3]: ", which torch writes from 2.3 on.
-absl::string_view WithoutRank(absl::string_view line) {
-  absl::string_view rest = line;
-  if (!absl::ConsumePrefix(&rest, "[rank")) return line;
-  while (!rest.empty() && absl::ascii_isdigit(rest[0])) rest.remove_prefix(1);
-  if (!absl::ConsumePrefix(&rest, "]:")) return line;
-  absl::ConsumePrefix(&rest, " ");
-  return rest;
-}
-
-// Removes the margin of an exception group's traceback, so that its lines are like those of any
-// other.
-void TakeMarginOff(Lines* lines) {
-  bool within = false;
-  for (absl::string_view& line : *lines) {
-    within = absl::ConsumePrefix(&line, "  + Exception Group ") ||
-             (within && absl::ConsumePrefix(&line, "  | "));
-  }
-}
-
-Lines SplitLines(absl::string_view text) {
-  Lines lines = absl::StrSplit(text, '\n');
-  for (absl::string_view& line : lines) line = WithoutRank(absl::StripSuffix(line, "\r"));
-  TakeMarginOff(&lines);
-  return lines;
-}
-
-// Returns whether `line` begins as the last line of a traceback does: "package.SomeError: text",
-// "KeyboardInterrupt".
-bool LooksLikeException(absl::string_view line) {
-  size_t end = 0;
-  while (end < line.size() &&
-         (absl::ascii_isalnum(line[end]) || line[end] == '_' || line[end] == '.')) {
-    ++end;
-  }
-  const absl::string_view name = line.substr(0, end);
-  const bool ends = end == line.size() || line[end] == ':';
-  return ends && (absl::EndsWith(name, "Error") || absl::EndsWith(name, "Exception") ||
-                  absl::EndsWith(name, "Interrupt") || absl::EndsWith(name, "Timeout") ||
-                  absl::EndsWith(name, "Failure"));
-}
-
-bool IsIndented(absl::string_view line) { return line.empty() || line[0] == ' '; }
-
-bool IsTraceback(absl::string_view line) {
-  return line == kTraceback || line == kOriginalTraceback;
-}
-
-// The lines [begin, end) of one traceback. The line of the exception is `exception`.
-struct Block {
-  size_t begin = 0;
-  size_t exception = 0;
-  size_t end = 0;
-};
-
-// Includes the indented lines of the exception's message, such as those of load_state_dict.
-Block WithMessage(const Lines& lines, size_t begin, size_t exception) {
-  Block block{begin, exception, exception + 1};
-  while (block.end < lines.size() && block.end <= exception + kMaxMoreLines &&
-         !lines[block.end].empty() && (lines[block.end][0] == ' ' || lines[block.end][0] == '\t')) {
-    ++block.end;
-  }
-  return block;
-}
-
-// Returns whether Python says that this exception ended nothing.
-bool IsIgnored(const Lines& lines, size_t traceback) {
-  if (traceback == 0) return false;
-  const absl::string_view before = lines[traceback - 1];
-  return absl::StartsWith(before, "Exception ignored in") ||
-         absl::StartsWith(before, "Error in atexit");
-}
-
-std::optional<Block> BlockFrom(const Lines& lines, size_t traceback) {
-  size_t i = traceback + 1;
-  while (i < lines.size() && IsIndented(lines[i])) ++i;
-  if (i == lines.size()) return std::nullopt;  // Its end was not written.
-  return WithMessage(lines, traceback, i);
-}
-
-// Returns the last traceback. If its head was cut off, or it is a syntax error without a head,
-// returns what looks like the end of a traceback and the indented lines before it.
-std::optional<Block> LastBlock(const Lines& lines) {
-  for (size_t i = lines.size(); i-- > 0;) {
-    if (!IsTraceback(lines[i]) || IsIgnored(lines, i)) continue;
-    if (const auto block = BlockFrom(lines, i)) return block;
-  }
-  for (size_t i = lines.size(); i-- > 0;) {
-    if (!LooksLikeException(lines[i])) continue;
-    size_t begin = i;
-    while (begin > 0 && IsIndented(lines[begin - 1])) --begin;
-    if (begin > 0 && lines[begin - 1] == kTraceback) continue;  // Python ignored this exception.
-    return WithMessage(lines, begin, i);
-  }
-  return std::nullopt;
-}
-
-// "terminate called after throwing an instance of 'X'", then "  what():  text".
-std::string UncaughtInCpp(const Lines& lines) {
-  for (size_t i = lines.size(); i-- > 0;) {
-    absl::string_view type = lines[i];
-    if (!absl::ConsumePrefix(&type, "terminate called after throwing an instance of ")) continue;
-    absl::string_view what = i + 1 < lines.size() ? lines[i + 1] : "";
-    what = absl::StripLeadingAsciiWhitespace(what);
-    const bool said = absl::ConsumePrefix(&what, "what():");
-    return absl::StrCat(absl::StripPrefix(absl::StripSuffix(type, "'"), "'"), said ? ": " : "",
-                        said ? absl::StripAsciiWhitespace(what) : "");
-  }
-  return "";
-}
-
 // Removes from `line` each `begin`, the next `end`, and what lies between.
 void EraseBetween(const std::string& begin, const std::string& end, std::string* line) {
   for (size_t at = line->find(begin); at != line->npos; at = line->find(begin, at)) {
@@ -202,26 +87,20 @@ std::string WithShortPlace(absl::string_view line) {
   return absl::StrCat(line.substr(0, open + 1), line.substr(name));
 }
 
-// Removes the general remarks of gloo and c10d, so that the rest has room.
+// Removes the general remarks of gloo, c10d and NCCL's watchdog, so that the rest has room.
 std::string WithoutNoise(absl::string_view text) {
   std::string line = WithShortPlace(text);
+  EraseBetween("[PG ID ", "watchdog thread terminated with exception: ", &line);
   EraseBetween(" This is typically caused by a remote worker", "GLHF!", &line);
   EraseBetween(", TensorDeviceTypes=TensorOptions(", "(nullopt))", &line);
   return absl::StrReplaceAll(line, {{"is running collective: CollectiveFingerPrint(", "runs ("}});
 }
 
-// Returns at most the first `most` bytes of `text`, in whole UTF-8 characters.
-absl::string_view Head(absl::string_view text, size_t most) {
-  if (text.size() <= most) return text;
-  while (most > 0 && (text[most] & '\xc0') == '\x80') --most;
-  return text.substr(0, most);
-}
-
 std::string OneCleanLine(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
-  std::string line = WithoutNoise(Head(text.substr(0, text.find('\n')), kMaxTextBytes));
+  std::string line = WithoutNoise(Utf8Prefix(text.substr(0, text.find('\n')), kMaxTextBytes));
   if (line.size() > kMaxExceptionBytes) {
-    line = absl::StrCat(Head(line, kMaxExceptionBytes - 3), "...");
+    line = absl::StrCat(Utf8Prefix(line, kMaxExceptionBytes - 3), "...");
   }
   std::replace_if(line.begin(), line.end(), absl::ascii_iscntrl, '?');
   return line;
@@ -231,7 +110,7 @@ std::string OneCleanLine(absl::string_view text) {
 std::string LastWords(const WorkerFailure& failure) {
   std::string words = ExceptionOf(failure);
   if (!words.empty()) return words;
-  Lines lines = SplitLines(absl::StripTrailingAsciiWhitespace(failure.log_tail));
+  StderrLines lines = SplitStderr(absl::StripTrailingAsciiWhitespace(failure.log_tail));
   if (lines.size() > kLastLines) lines.erase(lines.begin(), lines.end() - kLastLines);
   return absl::StrJoin(lines, "\n");
 }
@@ -284,48 +163,33 @@ absl::string_view Did(FailureKind kind) {
 
 }  // namespace
 
-std::string LastLines(absl::string_view text, size_t max_bytes) {
-  text = absl::StripTrailingAsciiWhitespace(text);
-  if (text.size() <= max_bytes) return std::string(text);
-  const size_t newline = text.find('\n', text.size() - max_bytes - 1);
-  return newline == text.npos ? "" : std::string(text.substr(newline + 1));
-}
-
-std::string TracebackIn(absl::string_view text) {
-  Lines lines = SplitLines(text);
-  const std::optional<Block> block = LastBlock(lines);
-  if (!block) return "";
-  for (absl::string_view& line : lines) line = Head(line, kMaxTracebackLine);
-  return LastLines(absl::StrJoin(lines.begin() + static_cast<ptrdiff_t>(block->begin),
-                                 lines.begin() + static_cast<ptrdiff_t>(block->end), "\n"),
-                   kMaxTracebackBytes);
-}
-
 std::string ExceptionOf(const WorkerFailure& failure) {
   if (!failure.message.empty()) {
     if (!absl::StrContains(failure.message, kOriginalTraceback)) {
       return OneCleanLine(failure.message);
     }
-    const Lines lines = SplitLines(failure.message);
-    const std::optional<Block> block = LastBlock(lines);
+    const StderrLines lines = SplitStderr(failure.message);
+    const std::optional<TracebackBlock> block = LastTraceback(lines);
     return OneCleanLine(block ? lines[block->exception] : failure.message);
   }
   // Another signal ended the worker: it survived any exception that it wrote.
   if (failure.signal != 0 && failure.signal != SIGABRT) return "";
-  const Lines lines = SplitLines(failure.traceback.empty() ? failure.log_tail : failure.traceback);
+  const StderrLines lines =
+      SplitStderr(failure.traceback.empty() ? failure.log_tail : failure.traceback);
   const std::string uncaught = UncaughtInCpp(lines);
   if (!uncaught.empty()) return OneCleanLine(uncaught);
-  const std::optional<Block> block = LastBlock(lines);
+  const std::optional<TracebackBlock> block = LastTraceback(lines);
   return block ? OneCleanLine(lines[block->exception]) : "";
 }
 
 std::vector<std::string> MoreOfException(const WorkerFailure& failure) {
   const bool told = !failure.message.empty();
   if (told && absl::StrContains(failure.message, kOriginalTraceback)) return {};
-  const Lines lines = SplitLines(told ? failure.message : absl::string_view(failure.traceback));
+  const StderrLines lines =
+      SplitStderr(told ? failure.message : absl::string_view(failure.traceback));
   size_t begin = 1, end = lines.size();
   if (!told) {
-    const std::optional<Block> block = LastBlock(lines);
+    const std::optional<TracebackBlock> block = LastTraceback(lines);
     if (!block) return {};
     begin = block->exception + 1;
     end = block->end;

@@ -76,13 +76,4 @@ bool HasGivenUp(absl::string_view tail);
 // traceback.
 void Shorten(WorkerFailure& failure);
 
-// Returns the last whole lines of `text`, at most `max_bytes` bytes.
-std::string LastLines(absl::string_view text, size_t max_bytes);
-
-// Returns the last traceback in `text`, the stderr of a Python program, without those of exceptions
-// that Python ignored. It reaches from the first line that is there to the exception, without the
-// "[rank3]: " that torch puts before each line. Keeps the last kMaxTracebackBytes. Empty if there
-// is none.
-std::string TracebackIn(absl::string_view text);
-
 }  // namespace hlaunch

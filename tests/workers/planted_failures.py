@@ -404,6 +404,26 @@ def cpp_terminate(_):
     os.abort()
 
 
+def gpu_index_out_of_range(_):
+    """What torch writes of an assertion in a CUDA kernel, where it uses NCCL."""
+    told = ("Search for `cudaErrorAssert' in https://docs.nvidia.com/cuda/ for more information.\n"
+            "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n")
+    stack = "Exception raised from query at /pytorch/c10/cuda/CUDAEvent.h:111 (recent call first):\n"
+    stack += "".join(f"frame #{i}: <unknown function> + 0xc114 (0x7fcede973114 in libc10.so)\n"
+                     for i in range(12)) + "\n"
+    error = "CUDA error: device-side assert triggered"
+    os.write(2, b"/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:111: operator(): block: [0,0,0], "
+                b"thread: [1,0,0] Assertion `index < size && \"index out of bounds\"` failed.\n")
+    try:
+        raise RuntimeError(error)
+    except RuntimeError:
+        traceback.print_exc()
+    os.write(2, f"{told}terminate called after throwing an instance of 'c10::DistBackendError'\n"
+                f"  what():  [PG ID 0 PG GUID 0(default_pg) Rank 1] Process group watchdog thread "
+                f"terminated with exception: {error}\n{told}\n{stack}{stack}".encode())
+    os.abort()
+
+
 def child_killed(_):
     subprocess.run([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"], check=True)
 

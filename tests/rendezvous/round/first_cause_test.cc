@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/round/traceback.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
@@ -311,22 +312,6 @@ TEST(ExceptionOf, PrefersTheTracebackToWhatCameAfterIt) {
   WorkerFailure failure = Saying(0, "frame #1: c10::Error\nframe #2: main\n");
   failure.traceback = "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1";
   EXPECT_EQ(ExceptionOf(failure), "KeyError: 1");
-}
-
-TEST(LastLines, AreWhole) {
-  EXPECT_EQ(LastLines("ab\ncd\n", 100), "ab\ncd");
-  EXPECT_EQ(LastLines("ab\ncd\nef", 5), "cd\nef");
-  EXPECT_EQ(LastLines("ab\ncd\nef", 4), "ef");
-  EXPECT_EQ(LastLines("abcdef", 3), "");
-}
-
-TEST(TracebackIn, IsTheLastOneWhole) {
-  EXPECT_EQ(TracebackIn("step\n[rank0]: Traceback (most recent call last):\n[rank0]:   File \"t\"\n"
-                        "[rank0]: KeyError: 1\n[W] bye\n"),
-            "Traceback (most recent call last):\n  File \"t\"\nKeyError: 1");
-  EXPECT_EQ(TracebackIn("    f()\n  File \"t\"\nKeyError: 1\n"),
-            "    f()\n  File \"t\"\nKeyError: 1");
-  EXPECT_EQ(TracebackIn("step\n"), "");
 }
 
 }  // namespace
