@@ -36,7 +36,7 @@ struct Row {
 // The more specific rows come first.
 constexpr Row kRows[] = {
     // Devices: messages of CUDA, torch and Intel Gaudi's software, taken from their sources and
-    // reports of users. We have not seen any of them ourselves.
+    // reports of users. We have seen a full GPU and late errors of CUDA ourselves, on an H200.
     {{"invalid device ordinal", "No CUDA GPUs are available", "no CUDA-capable device"},
      "{host} has fewer GPUs than workers: lower --nproc-per-node, or look at CUDA_VISIBLE_DEVICES"},
     {{"CUDA driver version is insufficient", "driver on your system is too old", ""},
@@ -91,6 +91,9 @@ constexpr Row kRows[] = {
     {{"Expected to have finished reduction in the prior iteration", "", ""},
      "DistributedDataParallel(..., find_unused_parameters=True), or use every parameter in the "
      "loss"},
+    {{"Number of processes must be defined", "", ""},
+     "JAX reads no variable for it: num_processes=int(os.environ['JAX_NUM_PROCESSES']) and "
+     "process_id=int(os.environ['JAX_PROCESS_ID']) in jax.distributed.initialize()"},
     // Data loaders.
     {{"out of shared memory", "killed by signal: Bus error", ""},
      "/dev/shm of {host} is full: more of it (podman, docker: --shm-size; Kubernetes: an emptyDir "

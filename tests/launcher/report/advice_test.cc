@@ -74,6 +74,7 @@ TEST(AdviceFor, NamesTheWayOut) {
        "driver"},
       {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "smaller batch"},
       {"RuntimeError: CUDA error: device-side assert triggered", "CUDA_LAUNCH_BLOCKING=1"},
+      {"ValueError: Number of processes must be defined.", "JAX_NUM_PROCESSES"},
       {"RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "nvidia-smi"},
       {"RuntimeError: [Rank:0] FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size::64",
        "Gaudi card"},
