@@ -7,7 +7,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 #include "rendezvous/round/limits.h"
 
 namespace hlaunch {

@@ -39,7 +39,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/ids.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {

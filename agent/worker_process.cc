@@ -18,9 +18,9 @@
 #include "agent/worker/error_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
+#include "rendezvous/cause/traceback.h"
 #include "rendezvous/round/limits.h"
-#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {

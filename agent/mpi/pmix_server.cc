@@ -15,7 +15,7 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "proto/base/log.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {

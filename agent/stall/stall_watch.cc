@@ -22,7 +22,7 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/wall_time.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {

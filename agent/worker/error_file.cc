@@ -12,7 +12,8 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/unique_fd.h"
 #include "proto/base/utf8_prefix.h"
-#include "rendezvous/round/traceback.h"
+#include "rendezvous/cause/traceback.h"
+#include "rendezvous/round/limits.h"
 
 namespace hlaunch {
 namespace {

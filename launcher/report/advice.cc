@@ -18,7 +18,7 @@
 #include "launcher/report/complaint.h"
 #include "launcher/words/printable.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {

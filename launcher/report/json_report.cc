@@ -18,7 +18,7 @@
 #include "launcher/report/advice.h"
 #include "nlohmann/json.hpp"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {

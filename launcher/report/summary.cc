@@ -15,9 +15,9 @@
 #include "launcher/words/printable.h"
 #include "proto/base/terminal_text.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/round/compare_places.h"
-#include "rendezvous/round/first_cause.h"
-#include "rendezvous/round/traceback.h"
+#include "rendezvous/cause/compare_places.h"
+#include "rendezvous/cause/first_cause.h"
+#include "rendezvous/cause/traceback.h"
 
 namespace hlaunch {
 namespace {

@@ -15,7 +15,7 @@
 #include "proto/base/release.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/rank_list.h"
-#include "rendezvous/round/traceback.h"
+#include "rendezvous/cause/traceback.h"
 
 namespace hlaunch {
 

@@ -13,8 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/cause/first_cause.h"
 #include "rendezvous/restart/exit_set.h"
-#include "rendezvous/round/first_cause.h"
 #include "rendezvous/round/master_address.h"
 
 namespace hlaunch {

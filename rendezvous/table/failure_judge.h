@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "proto/base/clock.h"
+#include "rendezvous/cause/compare_places.h"
+#include "rendezvous/cause/find_lost_node.h"
+#include "rendezvous/cause/first_cause.h"
 #include "rendezvous/restart/restart_policy.h"
-#include "rendezvous/round/compare_places.h"
-#include "rendezvous/round/find_lost_node.h"
-#include "rendezvous/round/first_cause.h"
 #include "rendezvous/table/durable_record.h"
 #include "rendezvous/table/membership.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 #include "rendezvous/round/master_address.h"
 
 namespace hlaunch {

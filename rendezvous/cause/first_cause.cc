@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/round/first_cause.h"
+#include "rendezvous/cause/first_cause.h"
 
 #include <algorithm>
 #include <array>
@@ -17,8 +17,8 @@
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "proto/base/utf8_prefix.h"
+#include "rendezvous/cause/traceback.h"
 #include "rendezvous/round/limits.h"
-#include "rendezvous/round/traceback.h"
 
 namespace hlaunch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/round/compare_places.h"
+#include "rendezvous/cause/compare_places.h"
 
 #include <algorithm>
 #include <iterator>

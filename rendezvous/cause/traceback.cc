@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/round/traceback.h"
+#include "rendezvous/cause/traceback.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/round/accusation.h"
+#include "rendezvous/cause/accusation.h"
 
 #include <gtest/gtest.h>
 

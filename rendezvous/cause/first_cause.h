@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "rendezvous/round/accusation.h"
+#include "rendezvous/cause/accusation.h"
 #include "rendezvous/round/round.h"
 
 // Decides which of several failures caused the others. Pure: uses what workers said and the order

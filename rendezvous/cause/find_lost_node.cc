@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/round/find_lost_node.h"
+#include "rendezvous/cause/find_lost_node.h"
 
 #include <algorithm>
 
