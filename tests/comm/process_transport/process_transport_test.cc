@@ -260,41 +260,44 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForInTheEnd) {
 // The time of rank 0 is up long before that of the ranks that it waits for: rank 0 waits for rank
 // 1, which waits for rank 2, and so on. The last rank computes, or never came.
 TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForThoughTheOthersStillHaveTime) {
-  constexpr int kWaiting = 4;
+  constexpr int kWaiting = 3;
   for (const bool shared_memory : {true, false}) {
     for (const bool last_comes : {true, false}) {
       MemoryStore store;
-      std::atomic<int> over = 0;
-      const auto run = [&](Rank rank) -> std::string {
+      std::atomic<int> met = 0, over = 0;
+      const auto wait = [&](Rank rank) -> std::string {
         const auto transport = *ProcessTransport::Create(
             store, rank, kWaiting + 1, {.address = "127.0.0.1", .shared_memory = shared_memory});
-        const auto exchange = [&](Rank to, Rank from, Duration patience) {
-          std::byte mine{}, theirs;
-          Outgoing sent{{to, {Verb::kAllReduce}, 7}, {&mine, 1}};
-          Incoming received{{from, {Verb::kAllReduce}, 7}, {&theirs, 1}};
-          if (to != rank) transport->Start(&sent);
-          transport->Start(&received);
-          return transport->Wait(received, In(patience));
+        const auto receive = [&](Rank from, uint64_t number, Duration patience) {
+          std::byte byte;
+          Incoming message{{from, {Verb::kAllReduce}, number}, {&byte, 1}};
+          transport->Start(&message);
+          return transport->Wait(message, In(patience));
         };
         // First, each of them hears from the one that it waits for later.
-        const Rank last = last_comes ? kWaiting : kWaiting - 1;
-        const int present = last + 1;
-        const Rank before = (rank + last) % present, after = (rank + 1) % present;
-        if (auto met = exchange(before, after, 300s); !met.ok()) return met.ToString();
-        if (rank == kWaiting) {
-          while (over < kWaiting) std::this_thread::sleep_for(1ms);
-          return "computed";
-        }
-        const absl::Status status = exchange(rank, rank + 1, rank == 0 ? 100ms : 300s);
-        ++over;
-        return status.ToString();
+        const Rank present = last_comes ? kWaiting + 1 : kWaiting;
+        std::byte byte{};
+        Outgoing first{{(rank + present - 1) % present, {Verb::kAllReduce}, 7}, {&byte, 1}};
+        transport->Start(&first);
+        absl::Status status = receive((rank + 1) % present, 7, 300s);
+        if (status.ok()) status = transport->Wait(first, In(300s));
+        if (!status.ok()) return status.ToString();
+        ++met;
+        while (rank == 0 && met < present && over == 0) std::this_thread::sleep_for(1ms);
+        while (rank == kWaiting && over < kWaiting) std::this_thread::sleep_for(1ms);
+        if (rank == kWaiting) return "computed";
+        return receive(rank + 1, 8, rank == 0 ? 500ms : 300s).ToString();
       };
-      auto results = ResultsOf(last_comes ? kWaiting + 1 : kWaiting, run);
+      auto results = ResultsOf(last_comes ? kWaiting + 1 : kWaiting, [&](Rank rank) {
+        std::string result = wait(rank);
+        ++over;
+        return result;
+      });
       if (last_comes) results.pop_back();
       EXPECT_THAT(
           results,
-          testing::Each(HasSubstr(last_comes ? "DEADLINE_EXCEEDED: rank 3 waited in vain for rank 4"
-                                             : "DEADLINE_EXCEEDED: rank 4 has not come to group")))
+          testing::Each(HasSubstr(last_comes ? "DEADLINE_EXCEEDED: rank 2 waited in vain for rank 3"
+                                             : "DEADLINE_EXCEEDED: rank 3 has not come to group")))
           << (shared_memory ? "shared memory" : "TCP");
     }
   }
