@@ -4,6 +4,7 @@
 result."""
 
 import os
+import time
 
 import lightning as L
 import torch
@@ -42,8 +43,10 @@ def main():
     losses = trainer.strategy.all_gather(trainer.callback_metrics["val_loss"])
     assert losses.unique().numel() == 1, f"ranks logged other losses: {losses}"
     assert int(trainer.callback_metrics["seen"]) == 64, "not every sample was seen once"
-    # Gloo's thread releases the tensors before that; otherwise it may abort the end.
+    # Gloo's thread releases the tensors before that, and then the barrier's own; otherwise it may
+    # abort the end.
     trainer.strategy.barrier()
+    time.sleep(1)
     print(f"OK: rank {trainer.global_rank} of {trainer.world_size}, node {trainer.node_rank}, "
           f"{type(trainer.strategy.cluster_environment).__name__}", flush=True)
 
