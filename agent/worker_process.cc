@@ -38,7 +38,8 @@ void AddLastWords(const OutputRelay& relay, WorkerFailure& failure) {
   const std::string text = relay.LongTail(failure.local_rank);
   failure.log_tail = relay.Tail(failure.local_rank);
   if (failure.signal == SIGABRT) {  // The reason stands before torch's stacks of C++.
-    failure.log_tail = LastLines(WithoutCppStacks(text), kMaxTailBytes);
+    std::string reason = LastLines(WithoutCppStacks(text), kMaxTailBytes);
+    if (!reason.empty()) failure.log_tail = std::move(reason);
   }
   if (failure.traceback.empty() && failure.signal == 0) failure.traceback = TracebackIn(text);
   if (failure.traceback.empty() && failure.signal == SIGABRT) {

@@ -68,7 +68,8 @@ struct Failure {
 //   Unavailable - a rank went away; the message names it and the call in which it was missed.
 //   DeadlineExceeded - a rank's time was up; the message says which rank waited for which. It comes
 //     a second after the deadline as a rule, because the awaited rank may itself wait for another
-//     one and is asked; up to ten where a machine is overloaded.
+//     one and is asked; up to ten where a machine is overloaded. In a group of two it comes at
+//     once.
 //   InvalidArgument - two ranks do not make the same call; the message shows both calls.
 //   Cancelled - some rank called Abort.
 class Transport {

@@ -3,20 +3,20 @@
 
 #include "rendezvous/cause/traceback.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/types/span.h"
 #include "proto/base/utf8_prefix.h"
 #include "rendezvous/round/limits.h"
 
 namespace hlaunch {
 namespace {
 
+constexpr size_t kMaxCondition = 300;
 constexpr size_t kMaxTracebackLine = 1024;  // Limit for each line, because the frames matter, too.
 constexpr absl::string_view kTraceback = "Traceback (most recent call last):";
 constexpr absl::string_view kTerminate = "terminate called ";
@@ -90,13 +90,10 @@ std::optional<TracebackBlock> BlockFrom(const StderrLines& lines, size_t traceba
 // before the line that says so, too.
 bool IsIgnored(const StderrLines& lines, const TracebackBlock& block) {
   if (block.begin > 0 && SaysIgnored(lines[block.begin - 1])) return true;
-  if (block.end + 1 >= lines.size() || !SaysIgnored(lines[block.end])) return false;
-  const auto again = BlockFrom(lines, block.end + 1);
-  return again.has_value() && IsTraceback(lines[again->begin]) &&
-         std::equal(lines.begin() + static_cast<ptrdiff_t>(block.begin),
-                    lines.begin() + static_cast<ptrdiff_t>(block.end),
-                    lines.begin() + static_cast<ptrdiff_t>(again->begin),
-                    lines.begin() + static_cast<ptrdiff_t>(again->end));
+  if (block.end == lines.size() || !SaysIgnored(lines[block.end])) return false;
+  const auto all = absl::MakeConstSpan(lines);
+  const size_t count = block.end - block.begin;
+  return all.subspan(block.end + 1, count) == all.subspan(block.begin, count);
 }
 
 // Shortens "/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:111" to the file's own name.
@@ -187,8 +184,8 @@ std::string KernelAssertionIn(absl::string_view text) {
     if (thread == condition.npos || begin == condition.npos || place > thread) continue;
     condition.remove_prefix(condition.find('`', begin) + 1);
     if (!absl::ConsumeSuffix(&condition, "` failed.")) continue;
-    return absl::StrCat(kKernelAssertion, condition, " (", FileName(lines[i].substr(0, place)),
-                        ")");
+    return absl::StrCat(kKernelAssertion, Utf8Prefix(condition, kMaxCondition), " (",
+                        Utf8Prefix(FileName(lines[i].substr(0, place)), kMaxCondition), ")");
   }
   return "";
 }

@@ -54,7 +54,7 @@ std::string UncaughtInCpp(const StderrLines& lines);
 std::string WithoutCppStacks(absl::string_view text);
 
 // Returns the last assertion of CUDA's that failed, "a kernel's assertion failed: index < size
-// (IndexKernel.cu:111)"; empty if there is none.
+// (IndexKernel.cu:111)"; empty if there is none. Keeps 300 bytes of the condition and of the place.
 std::string KernelAssertionIn(absl::string_view text);
 inline constexpr absl::string_view kKernelAssertion = "a kernel's assertion failed: ";
 

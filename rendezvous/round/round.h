@@ -151,7 +151,8 @@ struct WorkerFailure {
   int64_t wall_ms = 0;    // When the failure was seen, for people.
   std::string message;    // From the error file of torch's @record, else empty.
   std::string traceback;  // From that file, or the last in its stderr; at most kMaxTracebackBytes.
-  std::string log_tail;   // The last lines of its stderr, at most kMaxTailBytes.
+  // The last lines of its stderr, at most kMaxTailBytes; after SIGABRT without C++'s stacks.
+  std::string log_tail;
   // The kernel killed it for lack of memory; `evidence` says why we think so.
   bool out_of_memory = false;
   std::string evidence;     // What its host knows of its death, in one line; mostly empty.

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <latch>
 #include <sstream>
 #include <thread>
 
@@ -264,7 +265,8 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForThoughTheOthersStillHaveTime) {
   for (const bool shared_memory : {true, false}) {
     for (const bool last_comes : {true, false}) {
       MemoryStore store;
-      std::atomic<int> met = 0, over = 0;
+      const Rank present = last_comes ? kWaiting + 1 : kWaiting;
+      std::latch met(present), over(kWaiting);
       const auto wait = [&](Rank rank) -> std::string {
         const auto transport = *ProcessTransport::Create(
             store, rank, kWaiting + 1, {.address = "127.0.0.1", .shared_memory = shared_memory});
@@ -275,22 +277,21 @@ TEST(ProcessTransport, TimeOutNamesWhoIsWaitedForThoughTheOthersStillHaveTime) {
           return transport->Wait(message, In(patience));
         };
         // First, each of them hears from the one that it waits for later.
-        const Rank present = last_comes ? kWaiting + 1 : kWaiting;
         std::byte byte{};
         Outgoing first{{(rank + present - 1) % present, {Verb::kAllReduce}, 7}, {&byte, 1}};
         transport->Start(&first);
         absl::Status status = receive((rank + 1) % present, 7, 300s);
         if (status.ok()) status = transport->Wait(first, In(300s));
+        met.count_down();
         if (!status.ok()) return status.ToString();
-        ++met;
-        while (rank == 0 && met < present && over == 0) std::this_thread::sleep_for(1ms);
-        while (rank == kWaiting && over < kWaiting) std::this_thread::sleep_for(1ms);
+        if (rank == 0) met.wait();
+        if (rank == kWaiting) over.wait();
         if (rank == kWaiting) return "computed";
         return receive(rank + 1, 8, rank == 0 ? 500ms : 300s).ToString();
       };
-      auto results = ResultsOf(last_comes ? kWaiting + 1 : kWaiting, [&](Rank rank) {
+      auto results = ResultsOf(present, [&](Rank rank) {
         std::string result = wait(rank);
-        ++over;
+        if (rank < kWaiting) over.count_down();
         return result;
       });
       if (last_comes) results.pop_back();

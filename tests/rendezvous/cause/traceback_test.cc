@@ -111,6 +111,10 @@ TEST(KernelAssertionIn, IsTheLastOneInShort) {
             "(IndexKernel.cu:111)");
   EXPECT_EQ(KernelAssertionIn(first + "t: t.c:7: main: Assertion `false' failed.\n"),
             "a kernel's assertion failed: false (First.cu:1)");
+  const std::string much(5000, 'x');
+  const std::string of_much = KernelAssertionIn(
+      absl::StrCat(much, ".cu:1: f: block: [], thread: [] Assertion `", much, "` failed.\n"));
+  EXPECT_EQ(of_much.size(), kKernelAssertion.size() + 603);
   for (const char* text :
        {"", "], thread: [", "] Assertion `", "], thread: [] Assertion `",
         "t: t.c:7: main: Assertion `false' failed.", "], thread: [: ] Assertion `a` failed."}) {

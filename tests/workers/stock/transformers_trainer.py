@@ -4,7 +4,6 @@
 result."""
 
 import sys
-import time
 
 import torch
 import torch.distributed as dist
@@ -38,10 +37,7 @@ def main():
     dist.all_gather_object(found, (loss, sum(p.sum().item() for p in model.parameters())))
     assert len(set(found)) == 1, f"ranks ended differently: {found}"
     assert arguments.world_size == dist.get_world_size() == len(found)
-    # Gloo's thread releases the tensors before that, and then the barrier's own; otherwise it may
-    # abort the end.
-    dist.barrier()
-    time.sleep(1)
+    dist.barrier()  # Else Gloo's thread, which holds tensors, may abort the end.
     print(f"OK: rank {arguments.process_index} of {arguments.world_size}, local rank "
           f"{arguments.local_process_index}, step {done.global_step}, loss {loss:.3f}", flush=True)
 
