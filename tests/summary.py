@@ -11,13 +11,12 @@ import xml.etree.ElementTree
 
 
 def reason(output):
-    """The last line of a skipped test's output that says why."""
+    """The line of a skipped test's output that says why."""
     told = re.search(r"(?:: Skipped|\.cc:\d+)\n(.+)", output)  # GTEST_SKIP() << "why".
     if told:
         return told.group(1).strip()
-    said = re.findall(r"skipped:\s*(.+)|(?:^|\n)(.*[Ss]kipped.*)", output)
-    lines = [first or second for first, second in said]
-    return lines[0].strip() if lines else "it did not say why"
+    said = re.search(r"skipped:\s*(.+)", output) or re.search(r"(.*[Ss]kipped.*)", output)
+    return said.group(1).strip() if said else "it did not say why"
 
 
 def last_words(output):
@@ -73,7 +72,7 @@ def main():
         for line in words[name]:
             print(f"    | {line}")
     for why, names in skipped.items():
-        print(f"skipped: {', '.join(names)}: {why}")
+        print(f"skipped: {', '.join(dict.fromkeys(names))}: {why}")
     total_skipped = sum(len(names) for names in skipped.values())
     print(f"{passed} passed, {failed.total()} failed, {total_skipped} skipped")
     sys.exit(1 if failed else 0)

@@ -65,7 +65,7 @@ TEST(JobToken, IsRefusedUnlessItIsWhole) {
   }
   for (size_t at = 14; at < text.size(); at += 5) {  // Changes a character in each part.
     std::string broken = text;
-    // '_' differs from 'A' in each bit: the last bits of the last character may stand for nothing.
+    // '_' differs from 'A' in each bit: one alone may stand for nothing, as in the last character.
     broken[at] = broken[at] == 'A' ? '_' : 'A';
     const auto trust = Trust::OfToken(broken);
     // The service's name and fingerprint are not signed; no service would answer to such a name.
