@@ -29,12 +29,9 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-std::vector<CheckResult> Ask(const std::string& script, const std::vector<std::string>& names,
-                             Duration limit) {
+std::vector<CheckResult> Ask(const std::string& script, const std::vector<AwaitedCheck>& checks) {
   asio::io_context loop(1);
   std::vector<CheckResult> results;
-  std::vector<AwaitedCheck> checks;
-  for (const std::string& name : names) checks.push_back({name, limit});
   const HealthHelper helper(loop, {"/bin/sh", "-c", script}, checks,
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
@@ -66,7 +63,8 @@ TEST(CheckResult, GoesThroughALineAndBack) {
 TEST(HealthHelper, TellsResultsInTheOrderTheyWereAskedFor) {
   CheckResult other = kGood;
   other.name = "other";
-  const auto results = Ask(Echo(other) + Echo(kGood), {"good", "other"}, seconds(20));
+  const auto results =
+      Ask(Echo(other) + Echo(kGood), {{"good", seconds(20)}, {"other", seconds(20)}});
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].name, "good");
   EXPECT_EQ(results[0].value, 1.5);
@@ -75,7 +73,7 @@ TEST(HealthHelper, TellsResultsInTheOrderTheyWereAskedFor) {
 
 TEST(HealthHelper, KillsAHungCheckAndKeepsWhatTheOthersFound) {
   const auto results = Ask("trap '' TERM; " + Echo(kGood) + "sleep 1000 & sleep 1000",
-                           {"hung", "good"}, milliseconds(300));
+                           {{"hung", milliseconds(300)}, {"good", seconds(20)}});
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].state, CheckState::kUnknown);
   EXPECT_EQ(results[0].reason, "it did not end within 0.3 s");
@@ -83,7 +81,8 @@ TEST(HealthHelper, KillsAHungCheckAndKeepsWhatTheOthersFound) {
 }
 
 TEST(HealthHelper, CallsUnknownWhatAHelperThatDiedDidNotTell) {
-  const auto results = Ask(Echo(kGood) + "kill -SEGV $$", {"good", "lost"}, seconds(20));
+  const auto results =
+      Ask(Echo(kGood) + "kill -SEGV $$", {{"good", seconds(20)}, {"lost", seconds(20)}});
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].state, CheckState::kOk);
   EXPECT_EQ(results[1].state, CheckState::kUnknown);

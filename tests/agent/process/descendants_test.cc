@@ -126,10 +126,11 @@ TEST(ReapOrphans, LeavesOwnedChildrenToTheirProcess) {
   BecomeSubreaper();
   Child owned(Shell("exit 7"));
   ASSERT_TRUE(Readable(owned.process().pidfd()));
-  Child child(Shell("setsid true & echo pid $!; exec 1>&- 2>&-; kill -STOP $$"));
+  Child child(Shell("setsid sleep 1000 & echo pid $!; exec 1>&- 2>&-; kill -STOP $$"));
   const pid_t orphan = child.PidAfter("pid ");
   child.process().Signal(SIGKILL);
   child.Wait();
+  ::kill(orphan, SIGKILL);  // Not before: the shell must not reap it.
   ASSERT_TRUE(Gone(orphan));
   const int before = ReapOrphans({owned.process().pid()});  // It stops at the owned process.
   EXPECT_EQ(owned.Wait().exit_code, 7);

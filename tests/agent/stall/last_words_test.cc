@@ -48,18 +48,24 @@ TEST(LastWords, LooksForWordsThatComeInPieces) {
   for (const std::string words : {"Traceback (most recent call last)", "terminate called"}) {
     for (size_t cut = 1; cut + 1 < words.size(); ++cut) {
       asio::io_context loop;
+      int looks = 0;
       LastWords last_words(
-          loop, [] { return std::vector<int>{}; }, [](const std::vector<int>&) {});
+          loop,
+          [&] {
+            ++looks;
+            return std::vector<int>{};
+          },
+          [](const std::vector<int>&) {});
       const LastWords::Reader read = last_words.Read({});
       read(std::string(100, '.'));
       read(words.substr(0, cut));
       read(words.substr(cut, 1));
       loop.poll();
-      EXPECT_TRUE(loop.stopped()) << "nothing is due: " << words << " " << cut;
+      EXPECT_TRUE(loop.stopped() && looks == 0) << "nothing is due: " << words << " " << cut;
       read(words.substr(cut + 1));
       loop.restart();
       loop.poll();
-      EXPECT_FALSE(loop.stopped()) << "a look is due: " << words << " " << cut;
+      EXPECT_TRUE(!loop.stopped() || looks == 1) << "a look is due: " << words << " " << cut;
     }
   }
 }

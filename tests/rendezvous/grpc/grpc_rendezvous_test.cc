@@ -612,7 +612,7 @@ TEST(GrpcRendezvous, EndsStreamsThatDoNotJoin) {
 }
 
 TEST(GrpcRendezvous, AStreamThatHasJoinedMayBeSilentForLonger) {
-  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, milliseconds(100));
+  Host host(Policy(1, 1), "", "127.0.0.1", nullptr, seconds(2));
   BareStream joined(host);
   joined.Join(Node(0, 1, 1));
   BareStream silent(host);  // It connects later, so when it is gone, the other's time is up too.
@@ -728,11 +728,13 @@ TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
 }
 
 TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
-  Host host(ShortLimits(2));
+  JobPolicy policy = Policy(2, 2);
+  policy.lease = {seconds(1), seconds(3), seconds(1)};
+  Host host(policy);
   Member quiet(host.endpoint, Node(0, 2, 2));
   // The job still waits after the time in which a silent node would be given up.
   quiet.Await(Kind::kWait);
-  EXPECT_FALSE(quiet.EndsWithin(milliseconds(1500)));
+  EXPECT_FALSE(quiet.EndsWithin(milliseconds(4500)));
   EXPECT_EQ(quiet.AwaitContacts(1).size(), 1u);
   quiet.Leave();
 }

@@ -44,7 +44,11 @@ class Calls {
 
 TEST(DeadlineThreads, CallsInTheOrderOfDeadlines) {
   Calls calls;
+  std::atomic<bool> held{true};
   DeadlineThreads threads(MonotonicClock(), 1);
+  // Its call keeps the only thread until all deadlines are set, however long that takes.
+  const auto holder = threads.Add([&] { held.wait(true); });
+  EXPECT_TRUE(threads.Set(holder, Now()).ok());
   const auto first = threads.Add([&] { calls.Add(1); });
   const auto second = threads.Add([&] { calls.Add(2); });
   const auto never = threads.Add([&] { calls.Add(3); });
@@ -53,8 +57,10 @@ TEST(DeadlineThreads, CallsInTheOrderOfDeadlines) {
   EXPECT_TRUE(threads.Set(never, soon).ok());
   EXPECT_TRUE(threads.Set(never, Now() + hours(1)).ok());  // It replaces the earlier deadline.
   EXPECT_TRUE(threads.Set(first, soon).ok());
+  held = false;
+  held.notify_all();
   EXPECT_THAT(calls.Await(2), ElementsAre(1, 2));
-  for (const auto id : {first, second, never}) threads.Remove(id);
+  for (const auto id : {holder, first, second, never}) threads.Remove(id);
 }
 
 TEST(DeadlineThreads, ADeadlineThatIsSetWhileNobodyHasOneHolds) {
