@@ -41,6 +41,15 @@ def story(events):
     return [event for event in events if not re.match("waiting|health_|contact_", event["event"])]
 
 
+def fails_once(folder, rank, world_size):
+    """A shell's command: `rank` exits with 7 once all ranks of the first round run; the second round
+    succeeds. The ranks count each other by files in `folder`."""
+    return (f'test "$TORCHELASTIC_RESTART_COUNT" = 0 || exit 0; touch "{folder}/began$RANK"; '
+            f'test "$RANK" = {rank} || exec sleep 600; '
+            f'until test "$(ls "{folder}" | grep -c "^began")" = {world_size}; do sleep 0.1; done; '
+            'exit 7')
+
+
 def own_lines(run):
     """The lines that hlaunch itself wrote to stderr."""
     return [line for line in run.err.splitlines() if re.match(r"hlaunch(\[[^]]*\])?: ", line)]

@@ -38,12 +38,10 @@ class Observed(jobs.JobTest):
         return kind, text
 
     def test_the_event_log_tells_the_jobs_story(self):
-        fails_once = 'test "$TORCHELASTIC_RESTART_COUNT$RANK" != 03'
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", self.endpoint,
                            "--rdzv-id", "told", "--node-rank", node.index, "--nproc-per-node", 2,
                            "--max-restarts", 1, "--log-dir", "logs", "--no-python", "sh", "-c",
-                           fails_once + ' || exit 7; test "$TORCHELASTIC_RESTART_COUNT" = 1 ||'
-                           ' exec sleep 100') for node in self.nodes]
+                           jobs.fails_once(self.lab.folder, 3, 4)) for node in self.nodes]
         self.assert_done(runs, jobs.OK, 60)
         for index, run in enumerate(runs):
             told = self.events(run)

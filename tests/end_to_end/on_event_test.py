@@ -26,9 +26,6 @@ server = http.server.HTTPServer(('0.0.0.0', 0), Hook)
 print('PORT', server.server_port, flush=True)
 server.serve_forever()
 """
-# Fails once, at rank 1, and succeeds after the restart.
-FAILS_ONCE = 'test "$TORCHELASTIC_RESTART_COUNT$RANK" != 01 || exit 7; ' \
-             'test "$TORCHELASTIC_RESTART_COUNT" = 1 || exec sleep 600'
 
 
 class OnEvent(jobs.JobTest):
@@ -46,7 +43,7 @@ class OnEvent(jobs.JobTest):
 
     def test_a_command_reads_what_becomes_of_the_job(self):
         told = self.lab.folder / "told"
-        runs = self.start("--no-python", "sh", "-c", FAILS_ONCE,
+        runs = self.start("--no-python", "sh", "-c", jobs.fails_once(self.lab.folder, 1, 2),
                           options=["--max-restarts", 1, "--on-event", f"tee -a '{told}'"])
         self.assert_done(runs, jobs.OK, 60)
         lines = told.read_text(encoding="utf-8").splitlines()
@@ -57,7 +54,7 @@ class OnEvent(jobs.JobTest):
     def test_events_are_posted_to_a_url(self):
         server = self.nodes[1].start(jobs.PYTHON, "-c", SERVER)
         port = server.wait_for(r"PORT (\d+)").group(1)
-        runs = self.start("--no-python", "sh", "-c", FAILS_ONCE, options=[
+        runs = self.start("--no-python", "sh", "-c", jobs.fails_once(self.lab.folder, 1, 2), options=[
             "--max-restarts", 1, "--on-event", f"http://node1:{port}/hook"])
         for run in runs:
             self.assertEqual(jobs.OK, run.wait(60), str(run))
