@@ -59,10 +59,12 @@ void MayStop() {
   ::syscall(SYS_nanosleep, &time, nullptr);  // Unlike nanosleep(), it calls nothing else.
 }
 
-// What the program would have called without this library.
+// What the program would have called without this library. `found` keeps it, without a lock, which
+// a process that forks could leave locked in its child.
 template <typename Function>
-Function* Real(const char* name) {
-  return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
+Function Real(const char* name, std::atomic<Function>& found) {
+  if (found.load() == nullptr) found = reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+  return found.load();
 }
 
 }  // namespace
@@ -70,9 +72,9 @@ Function* Real(const char* name) {
 // Defines the C library's function `name`, to stop now and then before it does its work.
 #define HLAUNCH_DELAY(type, name, parameters, arguments)    \
   extern "C" type name parameters {                         \
-    static auto* const real = Real<type parameters>(#name); \
+    static constinit std::atomic<type(*) parameters> found; \
     MayStop();                                              \
-    return real arguments;                                  \
+    return Real(#name, found) arguments;                    \
   }
 
 HLAUNCH_DELAY(int, pthread_mutex_lock, (pthread_mutex_t * mutex) noexcept, (mutex))
