@@ -3,10 +3,12 @@
 //
 // A library for LD_PRELOAD. It now and then stops a thread for up to 150 ms: where the thread takes
 // or gives back a lock, reads the clock, or uses a file descriptor. A busy machine does that to one
-// test in thousands, and this library to each. So a test that fails with it depends on how busy the
-// machine is. Programs without shared libraries are not affected.
+// test in thousands, and this library to each. So a test that fails with it may depend on how busy
+// the machine is. It does not if it wants a thread to run, as a stopped one sleeps here. Programs
+// without shared libraries are not affected.
 //
-// HLAUNCH_DELAYS_SEED is a number that makes the stops other ones.
+// The number HLAUNCH_DELAYS_SEED, the process id and the thread id choose where and for how long
+// threads stop.
 
 #include <dlfcn.h>
 #include <poll.h>
@@ -26,7 +28,7 @@ namespace {
 // All stops of a process together, so that no test comes near its time limit.
 constexpr int kMostMilliseconds = 2000;
 
-std::atomic<int> milliseconds_left{0};  // None before Begin, as threads may not exist by then.
+std::atomic<int> milliseconds_left{0};  // None before Begin.
 uint64_t seed = 0;
 uint64_t one_in = 1;  // Of so many calls, one stops.
 

@@ -729,7 +729,7 @@ TEST(GrpcRendezvous, GivesUpThoughItHearsIfItIsNotHeard) {
 
 TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
   JobPolicy policy = Policy(2, 2);
-  policy.lease = {seconds(1), seconds(3), seconds(1)};
+  policy.lease = {milliseconds(600), seconds(3), milliseconds(600)};
   Host host(policy);
   Member quiet(host.endpoint, Node(0, 2, 2));
   // The job still waits after the time in which a silent node would be given up.
