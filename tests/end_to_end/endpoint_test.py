@@ -150,7 +150,9 @@ class Names(jobs.JobTest):
         node.run("mount", "--bind", conf, "/etc/resolv.conf")
         # The server's host is known, so what is sent to it is lost. Otherwise the kernel reports
         # after 3 s that there is no such host, and then the resolver gives up.
-        node.run("ip", "neigh", "add", "10.77.0.99", "lladdr", "02:00:00:00:00:99", "dev", "eth0")
+        done = node.run("ip", "neigh", "add", "10.77.0.99", "lladdr", "02:00:00:00:00:99",
+                        "dev", "eth0")
+        self.assertEqual(done.code, 0, str(done))
         (self.lab.folder / "nsswitch.conf").write_text("hosts: files dns\n", encoding="utf-8")
         forms = [["--rdzv-endpoint", "job.example"], ["--master-addr", "job.example"],
                  ["--master-addr", "job.example", "--node-rank", "1"]]

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -358,10 +359,16 @@ TEST_F(KubernetesKeeperTest, NamesTheRuleThatTheRoleLacks) {
 }
 
 TEST_F(KubernetesKeeperTest, BelievesNoOtherServer) {
+  // A call tells its last trouble, which on a busy machine may be that its time was up.
   const auto trouble_with = [&](const ApiServer& server) {
-    return ApiClient(server)
-        .Call({"GET", LeasePath(options_.place), "", ""}, Now() + seconds(2))
-        .status();
+    const Instant end = Now() + seconds(60);
+    absl::Status told;
+    do {
+      told = ApiClient(server)
+                 .Call({"GET", LeasePath(options_.place), "", ""}, Now() + seconds(2))
+                 .status();
+    } while (absl::StrContains(told.message(), "in time") && Now() < end);
+    return told;
   };
   ApiServer deceived = options_.server;
   deceived.authority_file = SiteAuthority().Write(absl::StrCat("other-", ::getpid())).authority;
