@@ -9,6 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -72,8 +73,8 @@ class HeldRank {
       }
       const std::string answer =
           absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
-      EXPECT_EQ(::write(peer.get(), answer.data(), answer.size()),
-                static_cast<ssize_t>(answer.size()));
+      const ssize_t sent = ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      EXPECT_TRUE(sent == static_cast<ssize_t>(answer.size()) || errno == EPIPE);  // It gave up.
     }
   }
 
@@ -107,8 +108,13 @@ TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
   plan.dump_limit = std::chrono::seconds(100);
   NodeLook look(loop, plan);
   look.Started(0, ::getpid());
-  LookOnce(loop, look);
-  LookOnce(loop, look);  // The rank has stood still since the first one.
+  // The first look does not know the rank yet. On a busy machine a flight record may come too late
+  // for its look, which then has nothing to go by.
+  int looks = 0;
+  do {
+    LookOnce(loop, look);
+  } while (++looks < 100 && !(look.still() && look.pictures()[0].answers));
+  EXPECT_GT(looks, 1);
   EXPECT_TRUE(look.pictures()[0].holds_interpreter);
   EXPECT_EQ(look.pictures()[0].place, "work (train.py:3)");
 }

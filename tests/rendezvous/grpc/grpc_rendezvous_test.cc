@@ -586,8 +586,9 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
 // The client end of a stream, which need not follow the rules of a client.
 struct BareStream {
   explicit BareStream(const Host& host)
-      : stub(v1::Rendezvous::NewStub(Line("127.0.0.1", host.endpoint.port, Trust()).channel())),
-        stream(stub->Attach(&context)) {}
+      : BareStream(Line("127.0.0.1", host.endpoint.port, Trust()).channel()) {}
+  explicit BareStream(const std::shared_ptr<grpc::Channel>& channel)
+      : stub(v1::Rendezvous::NewStub(channel)), stream(stub->Attach(&context)) {}
 
   void Join(const NodeInfo& info) {
     v1::AttachRequest request;
@@ -641,7 +642,11 @@ TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
 TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
   constexpr int kSigns = 20000;  // The most that an agent may send at once.
   Host host(Policy(2, 2));
-  BareStream deaf(host);
+  grpc::ChannelArguments arguments;  // 4,096 bytes of answers that nobody has read.
+  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4096);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  BareStream deaf(grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", host.endpoint.port),
+                                            grpc::InsecureChannelCredentials(), arguments));
   deaf.Join(Node(0, 2, 2));
   for (int i = 0; i < kSigns; ++i) ASSERT_TRUE(deaf.stream->Write(v1::AttachRequest()));
   Member other(host.endpoint, Node(1, 2, 2));
