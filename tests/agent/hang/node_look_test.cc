@@ -74,7 +74,8 @@ class HeldRank {
       const std::string answer =
           absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
       const ssize_t sent = ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-      EXPECT_TRUE(sent == static_cast<ssize_t>(answer.size()) || errno == EPIPE);  // It gave up.
+      const bool gave_up = sent < 0 && errno == EPIPE;  // The asker, on a busy machine.
+      EXPECT_TRUE(sent == static_cast<ssize_t>(answer.size()) || gave_up);
     }
   }
 

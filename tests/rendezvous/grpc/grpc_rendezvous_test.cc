@@ -642,7 +642,7 @@ TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
 TEST(GrpcRendezvous, ANodeThatDoesNotReadIsNotAnsweredMore) {
   constexpr int kSigns = 20000;  // The most that an agent may send at once.
   Host host(Policy(2, 2));
-  grpc::ChannelArguments arguments;  // 4,096 bytes of answers that nobody has read.
+  grpc::ChannelArguments arguments;  // Room for 512 answers of 8 bytes that nobody has read.
   arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 4096);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   BareStream deaf(grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", host.endpoint.port),
