@@ -113,34 +113,35 @@ EtcdClient::EtcdClient(EtcdCluster cluster)
 }
 
 absl::Status EtcdClient::Try(Instant deadline, const Call& call, int* unanswered) {
-  grpc::Status status(grpc::StatusCode::UNAVAILABLE, "no time left");
+  CallTrouble trouble;
   bool again = true;  // One retry with a new token is left.
   Duration pause = kFirstPause;
   while (MonotonicClock().Now() < deadline) {
     size_t index = 0;
     const std::shared_ptr<Member> member = MemberNow(&index);
     if (member == nullptr) {
-      status = {grpc::StatusCode::UNAVAILABLE,
-                absl::StrCat("cannot resolve '", cluster_.members[index].host, "'")};
+      trouble.Learn(absl::StrCat("cannot resolve '", cluster_.members[index].host, "'"),
+                    /*late=*/false);
     } else {
-      status = TryOnce(*member, EndOfAttempt(deadline), call);
+      grpc::Status status = TryOnce(*member, EndOfAttempt(deadline), call);
       if (status.ok()) return absl::OkStatus();
       if (WantsToken(status) && std::exchange(again, false)) {
-        const absl::Status let_in = Authenticate(*member, deadline);
-        if (let_in.ok()) continue;
-        if (!absl::IsUnavailable(let_in)) return let_in;
+        status = Authenticate(*member, deadline);
+        if (status.ok()) continue;
+        if (!MayPass(status)) return absl::PermissionDeniedError(status.error_message());
         again = true;  // The next member may answer.
-        status = {grpc::StatusCode::UNAVAILABLE, std::string(let_in.message())};
       }
       if (!MayPass(status)) return InWords(status);
       if (unanswered != nullptr) ++*unanswered;
+      trouble.Learn(PlainTrouble(status.error_message()),
+                    status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED);
     }
     PassOver(index);
     const Duration left = deadline - MonotonicClock().Now();
     std::this_thread::sleep_for(std::clamp(left, Duration::zero(), pause));
     pause = std::min(2 * pause, kLastPause);
   }
-  return InWords(status);
+  return absl::UnavailableError(absl::StrCat(words_, ": ", trouble.Words()));
 }
 
 std::shared_ptr<EtcdClient::Member> EtcdClient::MemberNow(size_t* index) {
@@ -183,10 +184,10 @@ grpc::Status EtcdClient::TryOnce(const Member& member, Instant deadline, const C
   return call(member, &context);
 }
 
-absl::Status EtcdClient::Authenticate(const Member& member, Instant deadline) {
+grpc::Status EtcdClient::Authenticate(const Member& member, Instant deadline) {
   if (cluster_.user.empty()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(words_, " wants a user and a password (--state-user-file)"));
+    return {grpc::StatusCode::PERMISSION_DENIED,
+            absl::StrCat(words_, " wants a user and a password (--state-user-file)")};
   }
   grpc::ClientContext context;
   context.set_deadline(OnTheWall(EndOfAttempt(deadline)));
@@ -198,11 +199,12 @@ absl::Status EtcdClient::Authenticate(const Member& member, Instant deadline) {
   if (status.ok()) {
     MutexLock lock(&mu_);
     token_ = response.token();
-    return absl::OkStatus();
+    return status;
   }
-  if (MayPass(status)) return InWords(status);
-  return absl::PermissionDeniedError(
-      absl::StrCat(words_, " does not let user ", cluster_.user, " in: ", status.error_message()));
+  if (MayPass(status)) return status;
+  return {
+      grpc::StatusCode::PERMISSION_DENIED,
+      absl::StrCat(words_, " does not let user ", cluster_.user, " in: ", status.error_message())};
 }
 
 absl::Status EtcdClient::InWords(const grpc::Status& status) const {

@@ -67,7 +67,7 @@ class EtcdClient {
   void PassOver(size_t index);
   Instant EndOfAttempt(Instant deadline) const;
   grpc::Status TryOnce(const Member& member, Instant deadline, const Call& call);
-  absl::Status Authenticate(const Member& member, Instant deadline);
+  grpc::Status Authenticate(const Member& member, Instant deadline);
   absl::Status InWords(const grpc::Status& status) const;
 
   const EtcdCluster cluster_;

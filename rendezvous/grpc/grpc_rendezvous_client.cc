@@ -31,6 +31,7 @@
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/job/answer_pace.h"
 #include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/plain_trouble.h"
 #include "rendezvous/listening/route.h"
 #include "rendezvous/round/job_policy.h"
 #include "rendezvous/round/lease.h"
@@ -746,7 +747,7 @@ absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_vi
   request.set_node_id(ToUtf8(node_id, kMaxTextBytes));
   request.set_incarnation(incarnation);
   request.set_reason(ToUtf8(reason, kMaxTextBytes));
-  std::string trouble = "no time left";
+  CallTrouble trouble;
   for (size_t i = 0; MonotonicClock().Now() < deadline; i = (i + 1) % targets.size()) {
     const Duration left = deadline - MonotonicClock().Now();
     const Line line(targets[i].address, targets[i].port, endpoint.trust, targets[i].host);
@@ -757,11 +758,11 @@ absl::Status ReportNodeDeath(const RendezvousEndpoint& endpoint, absl::string_vi
         v1::Rendezvous::NewStub(line.channel())->ReportNodeDeath(&context, request, &response);
     const absl::Status told = line.StatusOfCall(status);
     if (told.ok() || IsRefusal(told.code())) return told;
-    trouble = line.TroubleOf(status);
+    trouble.Learn(line.TroubleOf(status), absl::IsDeadlineExceeded(told));
     std::this_thread::sleep_for(std::min(kFirstBackoff, left));
   }
   return absl::UnavailableError(absl::StrCat(
-      "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", trouble));
+      "rendezvous at ", HostPort(endpoint.host, endpoint.port), " not reached: ", trouble.Words()));
 }
 
 }  // namespace hlaunch

@@ -20,6 +20,7 @@
 #include "proto/base/status_macros.h"
 #include "rendezvous/kubernetes/api_objects.h"
 #include "rendezvous/listening/lookup.h"
+#include "rendezvous/listening/plain_trouble.h"
 
 namespace hlaunch {
 namespace {
@@ -93,26 +94,29 @@ ApiClient::ApiClient(ApiServer server) : server_(std::move(server)), words_(Word
 
 absl::StatusOr<ApiClient::Answer> ApiClient::Call(const Request& request, Instant deadline,
                                                   int* unanswered) {
-  absl::Status status = absl::UnavailableError(absl::StrCat(words_, ": no time left"));
+  CallTrouble trouble;
   Duration pause = kFirstPause;
   while (Now() < deadline) {
     Duration wait = pause;
-    auto response = TryOnce(request, EndOfAttempt(deadline), unanswered);
+    const Instant end = EndOfAttempt(deadline);
+    const auto response = TryOnce(request, end, unanswered);
+    if (response.ok() && IsForTheCaller(response->status)) {
+      return Answer{response->status, response->body};
+    }
+    const absl::Status told = response.ok() ? InWords(request, *response) : response.status();
+    if (!absl::IsUnavailable(told)) {
+      return absl::Status(told.code(), absl::StrCat(words_, ": ", told.message()));
+    }
     if (response.ok()) {
-      if (IsForTheCaller(response->status)) return Answer{response->status, response->body};
-      status = InWords(request, *response);
-      if (!MayPass(response->status)) return status;
       // A server that gave up at its own time-out may still carry out the request.
       if (response->status != 429 && unanswered != nullptr) ++*unanswered;
       wait = PauseFor(*response, pause);
-    } else {
-      status = {response.status().code(), absl::StrCat(words_, ": ", response.status().message())};
-      if (!absl::IsUnavailable(status)) return status;
     }
+    trouble.Learn(std::string(told.message()), /*late=*/!response.ok() && Now() >= end);
     std::this_thread::sleep_for(std::clamp(deadline - Now(), Duration::zero(), wait));
     pause = std::min(2 * pause, kLastPause);
   }
-  return status;
+  return absl::UnavailableError(absl::StrCat(words_, ": ", trouble.Words()));
 }
 
 absl::StatusOr<HttpResponse> ApiClient::TryOnce(const Request& request, Instant deadline,
@@ -177,9 +181,8 @@ void ApiClient::KeepIdle(std::unique_ptr<HttpsConnection> connection) {
 }
 
 absl::Status ApiClient::InWords(const Request& request, const HttpResponse& response) const {
-  std::string said = MessageIn(response.body).substr(0, kMostWords);
-  if (said.empty()) said = absl::StrCat("HTTP status ", response.status);
-  std::string text = absl::StrCat(words_, ": ", said);
+  std::string text = MessageIn(response.body).substr(0, kMostWords);
+  if (text.empty()) text = absl::StrCat("HTTP status ", response.status);
   if (response.status == 429) absl::StrAppend(&text, "; it has too many requests");
   if (MayPass(response.status)) return absl::UnavailableError(text);
   if (response.status == 401) {
@@ -189,7 +192,7 @@ absl::Status ApiClient::InWords(const Request& request, const HttpResponse& resp
   }
   if (response.status != 403) return absl::InvalidArgumentError(text);
   // An exhausted quota is also refused with 403.
-  if (!absl::StrContains(said, " cannot ")) return absl::ResourceExhaustedError(text);
+  if (!absl::StrContains(text, " cannot ")) return absl::ResourceExhaustedError(text);
   return absl::PermissionDeniedError(absl::StrCat(text, ": ", RuleFor(request)));
 }
 

@@ -5,8 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace hlaunch {
 namespace {
@@ -46,6 +48,20 @@ std::string PlainTrouble(absl::string_view text) {
     if (absl::StrContains(text, sentence.fragment)) return sentence.words;
   }
   return std::string(text);
+}
+
+void CallTrouble::Learn(std::string trouble, bool late) {
+  if (late) {
+    late_ = std::move(trouble);
+  } else {
+    cause_ = std::move(trouble);
+    late_.clear();
+  }
+}
+
+std::string CallTrouble::Words() const {
+  if (late_.empty() || late_ == cause_) return cause_.empty() ? "no time left" : cause_;
+  return cause_.empty() ? late_ : absl::StrCat(cause_, ", then ", late_);
 }
 
 }  // namespace hlaunch

@@ -339,7 +339,7 @@ TEST(GrpcRendezvous, InClearSaysWhyThereIsNoConnection) {
   Host host(Policy(1, 1), Trust::OfTokenInClear(kToken).value());
   host.server.reset();
   const absl::Status told =
-      ReportNodeDeath(host.endpoint, "job", "id0", 1, "x", MonotonicClock().Now() + seconds(1));
+      ReportNodeDeath(host.endpoint, "job", "id0", 1, "x", MonotonicClock().Now() + seconds(5));
   EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(told.message()), HasSubstr("not reached: Connection refused"));
 }

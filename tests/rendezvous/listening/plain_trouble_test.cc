@@ -8,6 +8,9 @@
 namespace hlaunch {
 namespace {
 
+constexpr bool kLate = true;
+constexpr bool kInTime = false;
+
 TEST(PlainTrouble, SaysWhatThePersonCanLookFor) {
   const struct {
     const char* text;
@@ -30,6 +33,30 @@ TEST(PlainTrouble, SaysWhatThePersonCanLookFor) {
       {"something new", "something new"},
   };
   for (const auto& row : rows) EXPECT_EQ(PlainTrouble(row.text), row.words) << row.text;
+}
+
+TEST(CallTrouble, TellsTheTroubleOfTheLastTry) {
+  CallTrouble trouble;
+  EXPECT_EQ(trouble.Words(), "no time left");
+  trouble.Learn("Connection refused", kInTime);
+  EXPECT_EQ(trouble.Words(), "Connection refused");
+  trouble.Learn("No route to host", kInTime);
+  EXPECT_EQ(trouble.Words(), "No route to host");
+}
+
+TEST(CallTrouble, ATryWhoseTimeWasUpHidesNoCause) {
+  CallTrouble trouble;
+  trouble.Learn("no answer in time", kLate);
+  EXPECT_EQ(trouble.Words(), "no answer in time");
+  trouble.Learn("Connection refused", kInTime);
+  EXPECT_EQ(trouble.Words(), "Connection refused");
+  trouble.Learn("no answer in time", kLate);
+  trouble.Learn("no answer in time", kLate);
+  EXPECT_EQ(trouble.Words(), "Connection refused, then no answer in time");
+  trouble.Learn("the connection was closed", kInTime);
+  EXPECT_EQ(trouble.Words(), "the connection was closed");
+  trouble.Learn("the connection was closed", kLate);
+  EXPECT_EQ(trouble.Words(), "the connection was closed");
 }
 
 }  // namespace
