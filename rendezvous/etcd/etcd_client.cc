@@ -209,7 +209,6 @@ grpc::Status EtcdClient::Authenticate(const Member& member, Instant deadline) {
 
 absl::Status EtcdClient::InWords(const grpc::Status& status) const {
   const std::string text = absl::StrCat(words_, ": ", PlainTrouble(status.error_message()));
-  if (MayPass(status)) return absl::UnavailableError(text);
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
     return absl::ResourceExhaustedError(
         absl::StrCat(text,

@@ -66,6 +66,7 @@ class ApiClient {
   absl::StatusOr<std::unique_ptr<HttpsConnection>> Connect(Instant deadline);
   std::unique_ptr<HttpsConnection> TakeIdle();
   void KeepIdle(std::unique_ptr<HttpsConnection> connection);
+  // Unlike Call, does not name the server.
   absl::Status InWords(const Request& request, const HttpResponse& response) const;
 
   const ApiServer server_;
