@@ -190,7 +190,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     node_id_ = info.node_id;
     incarnation_ = info.incarnation;
     HLAUNCH_RETURN_IF_ERROR(job_->Attach(info, update, /*local=*/false, shared_from_this()));
-    service_.WarnIfOpen(info);
+    // A node that comes only to say why it cannot start takes no part in the job.
+    if (update.phase != NodePhase::kLeft) service_.WarnIfOpen(info);
     Answer();
     return absl::OkStatus();
   }

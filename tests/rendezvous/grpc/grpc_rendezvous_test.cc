@@ -590,10 +590,10 @@ struct BareStream {
   explicit BareStream(const std::shared_ptr<grpc::Channel>& channel)
       : stub(v1::Rendezvous::NewStub(channel)), stream(stub->Attach(&context)) {}
 
-  void Join(const NodeInfo& info) {
+  void Join(const NodeInfo& info, NodePhase phase = NodePhase::kReady) {
     v1::AttachRequest request;
     *request.mutable_join() = ToProto(info);
-    *request.mutable_update() = ToProto(Says(0, NodePhase::kReady));
+    *request.mutable_update() = ToProto(Says(0, phase));
     EXPECT_TRUE(stream->Write(request));
   }
 
@@ -624,6 +624,22 @@ TEST(GrpcRendezvous, AStreamThatHasJoinedMayBeSilentForLonger) {
   while (joined.stream->Read(&response)) {
   }
   EXPECT_TRUE(joined.stream->Finish().ok());
+}
+
+TEST(GrpcRendezvous, WarnsOfAnOpenPortOnlyIfANodeStays) {
+  for (const NodePhase phase : {NodePhase::kLeft, NodePhase::kReady}) {
+    testing::internal::CaptureStderr();
+    {
+      Host host(Policy(2, 2));
+      BareStream node(host);
+      node.Join(Node(1, 2, 2), phase);
+      v1::AttachResponse answer;
+      EXPECT_TRUE(node.stream->Read(&answer));
+    }  // Now the server has said all that it says of this node.
+    EXPECT_EQ(
+        absl::StrContains(testing::internal::GetCapturedStderr(), "node1 joined without a token"),
+        phase == NodePhase::kReady);
+  }
 }
 
 TEST(GrpcRendezvous, RefusesAMessageThatNoNodeSends) {
