@@ -33,6 +33,7 @@ namespace {
 constexpr int kExitStillRuns = 1;
 // The time for killed processes to be gone from all hosts and for the news of it to arrive.
 constexpr Duration kKillTime = std::chrono::seconds(30);
+constexpr Duration kAskAgain = std::chrono::seconds(1);
 
 int Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -106,8 +107,12 @@ int Stop(const DetachedJob& job, std::optional<Duration> grace) {
   Ask(job, SIGTERM);
   if (AwaitEnd(job, grace.has_value() ? in(*grace) : Instant::max())) return TellStopped(job);
   LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
-  Ask(job, SIGINT);  // The second signal that asks for an end means that, as with Ctrl-C.
-  if (AwaitEnd(job, in(kKillTime))) return TellStopped(job);
+  // The second signal that asks for an end means that, as with Ctrl-C. If both wait for a process
+  // that stands still, SIGINT comes first, and only one more means it.
+  for (const Instant until = in(kKillTime); MonotonicClock().Now() < until;) {
+    Ask(job, SIGINT);
+    if (AwaitEnd(job, std::min(until, in(kAskAgain)))) return TellStopped(job);
+  }
   LogError(absl::StrCat("job ", PrintableLine(job.id), " has been killed and does not end; see ",
                         "hlaunch logs ", PrintableLine(job.id)));
   return kExitStillRuns;

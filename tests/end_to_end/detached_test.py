@@ -131,6 +131,25 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assert_says("stopped", "stop", "--grace", 1)
         self.assert_nothing_left()
 
+    def test_a_grace_ends_what_heard_both_signals_at_once(self):
+        self.detached(self.command("--detach", "--shutdown-timeout", 300, jobs.WORKER, "stubborn",
+                                   "env", "sleep", 600))
+        follows = self.command("logs", "-f")
+        self.assertTrue(lab.poll(lambda: "ENV" in follows.out, 10), str(follows))
+        holder = self.holder()
+        os.kill(holder, signal.SIGSTOP)
+        stop = self.command("stop", "--grace", 1)
+        self.assertTrue(lab.poll(lambda: self.awaits(holder, signal.SIGINT), 10), str(stop))
+        os.kill(holder, signal.SIGCONT)
+        self.assertEqual(stop.wait(30), 0, str(stop))
+        self.assert_nothing_left()
+
+    @staticmethod
+    def awaits(pid, number):
+        """Whether a process has not taken this signal yet."""
+        status = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        return int(re.search(r"ShdPnd:\t(\w+)", status)[1], 16) >> (number - 1) & 1
+
     def test_nothing_outlives_its_holder(self):
         self.detached(self.command("--detach", jobs.WORKER, "env", "family", "sleep", 600))
         os.kill(self.holder(), signal.SIGKILL)
