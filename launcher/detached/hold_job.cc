@@ -127,12 +127,14 @@ void Holder::Serve() {
   }
 }
 
-// Reads the last output of the job.
+// Reads the last output of the job. What the pipes hold is read even if the time is over.
 void Holder::Drain() {
   const Instant until = MonotonicClock().Now() + std::chrono::milliseconds(kPipesEndMs);
-  while ((out_.pipe.valid() || err_.pipe.valid()) && MonotonicClock().Now() < until) {
+  bool over = false;
+  while ((out_.pipe.valid() || err_.pipe.valid()) && !over) {
+    over = MonotonicClock().Now() >= until;
     pollfd polls[] = {{out_.pipe.get(), POLLIN, 0}, {err_.pipe.get(), POLLIN, 0}};
-    if (::poll(polls, 2, kPipesEndMs) == 0) break;
+    if (::poll(polls, 2, over ? 0 : kPipesEndMs) == 0) break;
     if (polls[0].revents != 0) Read(out_);
     if (polls[1].revents != 0) Read(err_);
   }
