@@ -447,13 +447,13 @@ Failure ProcessTransport::FollowWaits(const Failure& failure) {
   Failure cause = failure;
   const Instant end = Now() + kSearchTime;
   Instant decided = Now() + kQuietTime;
-  while (this->failure() == nullptr && Now() < std::min(decided, end)) {
+  do {  // At least once, even if this process has stood still since.
     const Instant next = Now() + kSearchPeriod;
     while (this->failure() == nullptr && Now() < next) HandleEvents(MillisUntil(next));
     Failure found = record_.FindRootCause(failure, Now() + kAnswerTime);
     if (found.rank != cause.rank) decided = Now() + kQuietTime;
     cause = std::move(found);
-  }
+  } while (this->failure() == nullptr && Now() < std::min(decided, end));
   return cause;
 }
 
