@@ -25,8 +25,7 @@ using etcdserverpb::TxnRequest;
 using etcdserverpb::TxnResponse;
 using std::chrono::seconds;
 
-constexpr Duration kPatience = seconds(5);  // For one call, over all members.
-constexpr Duration kLastWord = seconds(1);
+constexpr Duration kPatience = seconds(5);      // For one call, over all members.
 constexpr int64_t kPage = 100;                  // Records per page.
 constexpr size_t kMaxRecordBytes = 1400 << 10;  // etcd takes requests of 1.5 MiB.
 constexpr int kMarginShare = 5;                 // The margin is 1/5 of the lease: clocks may drift.
@@ -157,7 +156,7 @@ void EtcdKeeper::EndLease() {
   request.set_id(lease_);
   etcdserverpb::LeaseRevokeResponse response;
   client_
-      ->Try(Now() + kLastWord,
+      ->Try(Now() + options_.last_word,
             [&](const auto& member, auto* context) {
               return member.lease->LeaseRevoke(context, request, &response);
             })

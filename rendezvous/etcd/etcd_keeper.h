@@ -31,6 +31,8 @@ class EtcdKeeper final : public RecordKeeper {
     std::string name;                 // What others see as the leader's name: "node0:29400".
     // A leader without a sign of life for this long has lost the lead. etcd may make it longer.
     Duration lease = std::chrono::seconds(5);
+    // The destructor takes at most this long to give the lead back.
+    Duration last_word = std::chrono::seconds(1);
     // A client of `cluster`, for a caller that tries often. If null, the keeper makes one.
     std::shared_ptr<EtcdClient> client = nullptr;
   };

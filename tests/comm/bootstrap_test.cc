@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/c10d/c10d_server.h"
+#include "tests/fakes/free_port.h"
 
 namespace hlaunch {
 namespace {
@@ -117,8 +118,6 @@ std::vector<std::string> Meet(const std::string& url, int size, Environment envi
   for (std::thread& thread : threads) thread.join();
   return results;
 }
-
-int FreePort() { return Reserve(0)->port; }
 
 TEST(ParseInitMethod, TakesTheSecretOfTheRoundAndSaysWhatIsWrongWithAnother) {
   const std::string digits(64, 'a');

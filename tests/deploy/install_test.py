@@ -6,8 +6,10 @@
 Usage: install_test.py BUILD_FOLDER [CLASS...]
 """
 
+import contextlib
 import os
 import pathlib
+import random
 import re
 import shlex
 import socket
@@ -40,9 +42,12 @@ def run(*words, env=None, **options):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Not one that the kernel gives to sockets which ask for any, so nobody gets it meanwhile."""
+    while True:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            port = random.randrange(10000, 29000)
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Quickstart(unittest.TestCase):

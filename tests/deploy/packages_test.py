@@ -8,10 +8,12 @@ root. A root is a folder, entered in new namespaces.
 Usage: packages_test.py BUILD_FOLDER [CLASS...]
 """
 
+import contextlib
 import functools
 import hashlib
 import os
 import pathlib
+import random
 import re
 import shutil
 import socket
@@ -96,9 +98,12 @@ def release(pattern):
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Not one that the kernel gives to sockets which ask for any, so nobody gets it meanwhile."""
+    while True:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            port = random.randrange(10000, 29000)
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Reproducible(unittest.TestCase):

@@ -70,12 +70,14 @@ std::string FiguresLine(const NodeFigures& figures) {
 
 class JointCheck {
  public:
-  JointCheck(const JointPlan& plan, std::shared_ptr<Store> store, std::string address)
+  JointCheck(const JointPlan& plan, std::shared_ptr<Store> store, std::string address,
+             Duration farewell)
       : plan_(plan),
         limits_(LimitsOf(plan.full)),
         prefix_(absl::StrCat("hlaunch/joint/", plan.round, "/")),
         store_(std::move(store)),
         address_(std::move(address)),
+        farewell_(farewell),
         end_(MonotonicClock().Now() + limits_.all) {}
 
   JointReport Run() {
@@ -241,7 +243,7 @@ class JointCheck {
       HLAUNCH_RETURN_IF_ERROR(store_->Set(gone, ""));
     }
     if (plan_.node_rank != present_.front()) return absl::OkStatus();
-    store_->Wait({gone}, MonotonicClock().Now() + kFarewell).IgnoreError();
+    store_->Wait({gone}, MonotonicClock().Now() + farewell_).IgnoreError();
     keys_.insert(keys_.end(), {left, gone});
     for (const std::string& key : keys_) HLAUNCH_RETURN_IF_ERROR(store_->Delete(key).status());
     return absl::OkStatus();
@@ -252,6 +254,7 @@ class JointCheck {
   const std::string prefix_;
   const std::shared_ptr<Store> store_;
   const std::string address_;
+  const Duration farewell_;
   const Instant end_;
   JointFacts facts_;
   std::vector<Rank> present_;
@@ -264,8 +267,8 @@ class JointCheck {
 Duration JointLimit(bool full) { return LimitsOf(full).all + 2 * kFarewell; }
 
 JointReport CheckTogether(const JointPlan& plan, std::shared_ptr<Store> store,
-                          const std::string& address) {
-  return JointCheck(plan, std::move(store), address).Run();
+                          const std::string& address, Duration farewell) {
+  return JointCheck(plan, std::move(store), address, farewell).Run();
 }
 
 absl::StatusOr<std::unique_ptr<Store>> ConnectToStore(const JointPlan& plan, Duration limit) {
@@ -283,7 +286,7 @@ JointReport CheckTogether(const JointPlan& plan) {
     report.why = std::string(address.status().message());
     return report;
   }
-  return CheckTogether(plan, *std::move(store), *address);
+  return CheckTogether(plan, *std::move(store), *address, kFarewell);
 }
 
 }  // namespace hlaunch

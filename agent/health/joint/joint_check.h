@@ -40,8 +40,9 @@ Duration JointLimit(bool full);
 // takes depends on the network.
 JointReport CheckTogether(const JointPlan& plan);
 
-// The same with a store that is already connected. `address` is a literal of this host. For tests.
+// The same with a store that is already connected. `address` is a literal of this host. The first
+// node gives the others at most `farewell` to read the last answer. For tests.
 JointReport CheckTogether(const JointPlan& plan, std::shared_ptr<Store> store,
-                          const std::string& address);
+                          const std::string& address, Duration farewell);
 
 }  // namespace hlaunch

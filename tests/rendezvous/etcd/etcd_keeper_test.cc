@@ -32,6 +32,8 @@ EtcdKeeper::Options At(uint16_t port, const std::string& prefix) {
   options.cluster.members = {{"127.0.0.1", port}};
   options.prefix = prefix;
   options.name = "node0:29400";
+  options.lease = seconds(30);
+  options.last_word = seconds(20);
   return options;
 }
 
@@ -137,6 +139,7 @@ TEST_F(EtcdKeeperTest, HasLostOnceEtcdIsSilentForTheLease) {
   etcd.Signal(SIGSTOP);
   while ((*keeper)->LeadsUntil() > Now()) ::usleep(10'000);
   etcd.Signal(SIGCONT);
+  options.lease = seconds(30);
   // The loss is final, since another keeper may have led meanwhile.
   EXPECT_TRUE(absl::IsAborted((*keeper)->Keep(KeptJob("a", 1), 0).status()));
   EXPECT_LT((*keeper)->LeadsUntil(), Now());
@@ -151,7 +154,7 @@ TEST_F(EtcdKeeperTest, HasLostOnceEtcdIsSilentForTheLease) {
 
 TEST_F(EtcdKeeperTest, LeadsForLongerThanItsLeaseAndLeavesAtOnce) {
   EtcdKeeper::Options options = At(SharedEtcd().port(), NewPrefix());
-  options.lease = seconds(2);
+  options.lease = seconds(15);
   {
     const auto keeper = LeadAt(options);
     ASSERT_TRUE(keeper.ok()) << keeper.status();
@@ -240,7 +243,7 @@ TEST_F(EtcdKeeperTest, SaysWhoItIsWithAPassword) {
   EXPECT_THAT(std::string(wrong.message()), HasSubstr("does not let user hlaunch in"));
   EXPECT_THAT(std::string(wrong.message()), Not(HasSubstr("wrong")));
   options.cluster.password = "secret";
-  options.lease = seconds(5);
+  options.lease = seconds(15);
   const auto keeper = LeadAt(options);
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   const Instant first = (*keeper)->LeadsUntil();

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/listen.h"
+#include "tests/fakes/free_port.h"
 
 namespace hlaunch {
 
@@ -69,8 +69,6 @@ class EtcdProcess {
   uint16_t port() const { return port_; }
 
  private:
-  static uint16_t FreePort() { return Listen("127.0.0.1", 0)->port; }
-
   std::string folder_;
   uint16_t port_ = 0;
   pid_t pid_ = -1;

@@ -705,15 +705,15 @@ TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
   Host host(ShortLimits(1));
   TcpProxy proxy("127.0.0.1", host.endpoint.port);
   host.endpoint.port = proxy.port();
+  const Instant begin = MonotonicClock().Now();
   Member member(host.endpoint, Node(0, 1, 1));
   member.Await(Kind::kRun);
-  const Instant begin = MonotonicClock().Now();
   proxy.Swallow();
   const absl::Status status = member.AwaitEnd();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("127.0.0.1:", proxy.port(), " for 1 s")));
-  EXPECT_GE(MonotonicClock().Now() - begin, milliseconds(800));
+  EXPECT_GE(MonotonicClock().Now() - begin, seconds(1));
   member.Leave();
 }
 

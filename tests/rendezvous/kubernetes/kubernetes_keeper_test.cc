@@ -213,7 +213,7 @@ TEST_F(KubernetesKeeperTest, SaysWhoLeads) {
 }
 
 TEST_F(KubernetesKeeperTest, LeadsForLongerThanItsLeaseAndLeavesAtOnce) {
-  options_.lease = seconds(6);
+  options_.lease = seconds(15);
   {
     const auto keeper = Lead();
     const Instant first = keeper->LeadsUntil();
@@ -228,7 +228,7 @@ TEST_F(KubernetesKeeperTest, LeadsForLongerThanItsLeaseAndLeavesAtOnce) {
 TEST_F(KubernetesKeeperTest, TakesOverFromOneThatIsSilentAndKnowsOfNoOther) {
   const KubeApiProcess api("silent");
   options_ = In(api, "a");
-  options_.lease = seconds(2);
+  options_.lease = seconds(10);
   const auto first = Lead();
   const auto a = first->Keep(KeptJob("a", 1), 0);
   ASSERT_TRUE(a.ok()) << a.status();
@@ -268,6 +268,7 @@ TEST_F(KubernetesKeeperTest, WhoLedBeforeForgetsNoRecordThatAnotherHasTouched) {
 }
 
 TEST_F(KubernetesKeeperTest, WhoLedBeforeBeginsNoJob) {
+  options_.lease = seconds(60);  // So the first does not look at its Lease meanwhile.
   const auto first = Lead();
   api_.Tell(R"({"delete": "leases/hlaunch"})");
   const auto second = Lead();
@@ -374,6 +375,7 @@ TEST_F(KubernetesKeeperTest, BelievesNoOtherServer) {
 }
 
 TEST_F(KubernetesKeeperTest, KeepsWhatPeopleAddToAnObject) {
+  options_.lease = seconds(60);  // So the keeper does not write the Lease itself meanwhile.
   const auto keeper = Lead();
   const auto a = keeper->Keep(KeptJob("a", 1), 0);
   ASSERT_TRUE(a.ok()) << a.status();
@@ -433,7 +435,7 @@ TEST_F(KubernetesKeeperTest, SealsRecordsByTheToken) {
 TEST_F(KubernetesKeeperTest, RenewsInTimeThoughAnAnswerHangs) {
   const KubeApiProcess api("hangs");
   options_ = In(api, "a");
-  options_.lease = seconds(9);
+  options_.lease = seconds(15);
   const auto keeper = Lead();
   const Instant first = keeper->LeadsUntil();
   api.Tell(R"({"fault": {"verb": "PUT", "resource": "leases", "delay": 60}})");
@@ -451,7 +453,7 @@ TEST_F(KubernetesKeeperTest, KeepsTheLargestJobAndRefusesWhatDoesNotFit) {
 }
 
 TEST_F(KubernetesKeeperTest, ServesManyJobsAtOnceAndKeepsItsLease) {
-  options_.lease = seconds(9);
+  options_.lease = seconds(15);
   const auto keeper = Lead();
   std::vector<std::thread> threads;
   std::atomic<int> failed{0};

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "rendezvous/listening/listen.h"
+
+namespace hlaunch {
+
+// A port of 127.0.0.1 that nobody listens at, for a server that is told its port. It is below those
+// that the kernel gives to sockets which ask for any (/proc/sys/net/ipv4/ip_local_port_range), so
+// no other test is given it before the server listens.
+inline uint16_t FreePort() {
+  std::random_device random;
+  while (true) {
+    const auto port = static_cast<uint16_t>(10000 + random() % 19000);
+    if (Listen("127.0.0.1", port).ok()) return port;
+  }
+}
+
+}  // namespace hlaunch
