@@ -121,7 +121,9 @@ class CommOnTwoHosts(BadNetwork, Ranks):
     count = 2
 
     def test_large_messages_go_over_several_connections(self):
-        self.start_ranks(10, 3000000)  # Long enough to count the connections.
+        self.start_ranks(2, 3000000)
+        self.assert_done()
+        self.start_ranks(600, 3000000)  # They run on until the connections are counted.
         self.wait_begun()
 
         def connections():
@@ -130,7 +132,9 @@ class CommOnTwoHosts(BadNetwork, Ranks):
             return len(shown.splitlines())
         # Two pairs of ranks split messages, each in both directions.
         self.assertTrue(lab.poll(lambda: connections() >= 16, 10, 0.1), connections())
-        self.assert_done()
+        self.ranks[3].signal(signal.SIGKILL)
+        for text, _ in self.failures(but=[3]):
+            self.assertRegex(text, r"UNAVAILABLE: rank 3( on node1)? went away")
 
     def test_results_are_right_over_a_slow_link(self):
         # Excess packets wait in the queue: tens of milliseconds for each packet.

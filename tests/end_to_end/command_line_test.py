@@ -72,8 +72,8 @@ class CommandLine(jobs.JobTest):
     def test_a_name_that_does_not_resolve(self):
         # A name may appear when its host boots, so hlaunch retries as long as it waits for nodes.
         run = self.hlaunch("--nnodes", "2", "--rdzv-endpoint", "no-such-host.invalid:29400",
-                           "--join-timeout", "2", W)
-        self.assert_done([run], jobs.BAD_ENDPOINT, 8)
+                           "--join-timeout", "10", W)
+        self.assert_done([run], jobs.BAD_ENDPOINT, 16)
         self.assert_said(run, r"cannot resolve 'no-such-host\.invalid'")
 
     def test_help_and_version(self):

@@ -18,10 +18,12 @@ class Drained(jobs.JobTest):
     count = 3
 
     def job(self, nodes):
+        # A job of so many nodes has a lease of 15 s, so the spare may be silent for a while and
+        # still be one.
         return [self.nodes[i].start(
-            lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", "node0:29400", "--drain-file",
-            self.nodes[i].folder / "notice", jobs.WORKER, "env", "await", self.lab.folder / "end",
-            env={"PYTHON_EXEC": jobs.PYTHON}) for i in nodes]
+            lab.HLAUNCH, "--nnodes", 2, "--spares", 3000, "--rdzv-endpoint", "node0:29400",
+            "--drain-file", self.nodes[i].folder / "notice", jobs.WORKER, "env", "await",
+            self.lab.folder / "end", env={"PYTHON_EXEC": jobs.PYTHON}) for i in nodes]
 
     def drain(self, node, *options):
         return self.nodes[0].run(lab.HLAUNCH, "drain", node, "--rdzv-endpoint", "node0:29400",
@@ -93,7 +95,8 @@ class SpotNotice(unittest.TestCase):
                 tempfile.TemporaryDirectory() as folder:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             file = os.path.join(folder, "notice")
-            subprocess.run([lab.ROOT / "deploy/examples/spot_notice.sh", file], check=True, timeout=60,
+            subprocess.run([lab.ROOT / "deploy/examples/spot_notice.sh", file], check=True,
+                           timeout=60 * lab.PATIENCE,
                            env={**os.environ, "EVERY": "0.1",
                                 "METADATA": f"http://127.0.0.1:{server.server_port}"})
             with open(file, encoding="utf-8") as notice:

@@ -171,15 +171,15 @@ class WhatFollowsAFailure(jobs.JobTest):
 
     def test_a_pause_is_named_and_kept(self):
         run = self.hlaunch("date +%s%N; test $TORCHELASTIC_RESTART_COUNT = 2 || exit 4",
-                           "--restart-pause", 1.5, "--restart-on", "4", "--max-restarts", 2,
+                           "--restart-pause", 2.5, "--restart-on", "4", "--max-restarts", 2,
                            "--restart-window", "24h")
         self.assert_done([run], jobs.OK, 60)
         first, second, third = (int(word) / 1e9 for word in re.findall(r"\b\d{19}\b", run.out))
-        self.assertGreaterEqual(second - first, 1.5, str(run))
-        self.assertGreaterEqual(third - second, 3, str(run))
-        self.assert_said(run, r"restart 1 of 2 within 24 h begins in 1.5 s \(--restart-pause\)",
-                         r"restart 2 of 2 within 24 h begins in 3 s \(--restart-pause\)",
-                         r"waiting \d s for the pause of 3 s before restart 2 of 2")
+        self.assertGreaterEqual(second - first, 2.5, str(run))
+        self.assertGreaterEqual(third - second, 5, str(run))
+        self.assert_said(run, r"restart 1 of 2 within 24 h begins in 2.5 s \(--restart-pause\)",
+                         r"restart 2 of 2 within 24 h begins in 5 s \(--restart-pause\)",
+                         r"waiting \d s for the pause of 5 s before restart 2 of 2")
 
 
 class WorkerIsStuck(jobs.JobTest):

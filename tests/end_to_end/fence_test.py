@@ -14,6 +14,9 @@ import jobs
 import lab
 
 LOSS_LIMIT, MARGIN = 6, 6  # A process may wait for seconds on a busy machine.
+# With this one an agent that stands still loses its workers 6 s before its place is given away,
+# and not 4 s: its keeper has to start a program that reports its death in time.
+LONG_LOSS_LIMIT = 12
 WORKER = str(lab.WORKERS / "e2e_rounds_worker.py")
 OPTIONS = ["--nproc-per-node", 2, "--loss-limit", LOSS_LIMIT, "--shutdown-timeout", 1,
            "--max-restarts", 3, "--last-call", 1, "--preflight", "off"]
@@ -22,16 +25,19 @@ OPTIONS = ["--nproc-per-node", 2, "--loss-limit", LOSS_LIMIT, "--shutdown-timeou
 class StandsStillOfTwo(jobs.JobTest):
     count = 2
 
-    def start_all(self):
+    def start_all(self, *options):
         """Starts the job on all nodes and waits until all workers run."""
         self.folder = pathlib.Path(self.lab.folder) / "lives"
         self.folder.mkdir()
         least = max(1, self.count - 1)
         runs = [node.start(lab.HLAUNCH, "--nnodes", f"{least}:{self.count}", "--rdzv-endpoint",
-                           self.endpoint, *OPTIONS, "--no-python", WORKER, self.folder, node.name)
+                           self.endpoint, *OPTIONS, *options, "--no-python", WORKER, self.folder,
+                           node.name)
                 for node in self.nodes]
         if not lab.poll(lambda: self.living(2 * self.count, runs), 20):
             self.fail(f"not all workers came: {self.told(runs)}")
+        # A node that starts much later than the others joins a round that runs already.
+        self.early = len({life[0] for life in self.lives()}) - 1
         return runs
 
     def lives(self):
@@ -62,6 +68,7 @@ class StandsStillOfTwo(jobs.JobTest):
             self.fail(f"no next round: {self.told(runs)}")
 
     def assert_one_round_at_a_time(self, runs):
+        """Returns when the rounds began and ended, from the first round of all nodes on."""
         rounds = {}
         for name, _, begin, end in self.lives():
             first, last = rounds.get(name, (begin, end))
@@ -69,7 +76,7 @@ class StandsStillOfTwo(jobs.JobTest):
         spans = sorted(rounds.values())
         for (_, end), (begin, _) in zip(spans, spans[1:]):
             self.assertLess(end, begin, f"two rounds at once: {rounds} {self.told(runs)}")
-        return spans
+        return spans[self.early:]
 
     def end_well(self, runs):
         (self.folder / "end").touch()
@@ -87,7 +94,7 @@ class StandsStillOfTwo(jobs.JobTest):
         lab.poll(lambda: time.monotonic() > begin + seconds, seconds + 1)
 
     def test_an_agent_that_is_stopped_loses_its_workers_before_the_next_round(self):
-        runs = self.start_all()
+        runs = self.start_all("--loss-limit", LONG_LOSS_LIMIT)
         os.kill(jobs.agent_of(runs[-1]), signal.SIGSTOP)
         self.wait_for_next_round(runs)
         self.assert_one_round_at_a_time(runs)

@@ -52,9 +52,11 @@ class Hanging(WithTap):
 
     def hangs(self, mode, *options, says):
         """Starts the worker and waits for these findings, which end the job as a failure."""
+        # Half of the time-out is longer than any pause of a rank.
         runs = self.start(*options, WORKER, mode, env={"PYTHON_EXEC": self.python()},
-                          options=["--nproc-per-node", self.each, "--hang-timeout", 4,
-                                   "--hang-action", "fail", "--shutdown-timeout", 1])
+                          options=["--nproc-per-node", self.each, "--hang-timeout", 8,
+                                   "--hang-action", "fail", "--shutdown-timeout", 1],
+                          cwd=self.nodes[0].folder)
         for pattern in says:
             runs[0].wait_for(pattern, 60)
         self.assert_done(runs, (128 + signal.SIGKILL, 1, *jobs.OWN_CODES), 60)
@@ -124,7 +126,7 @@ class Hangs(Hanging):
 
 class HangsAgain(WithTap):
     def test_a_hang_after_a_restart_is_found_as_well(self):
-        run = self.hlaunch("--nproc-per-node", 2, "--hang-timeout", 4, "--hang-action", "fail",
+        run = self.hlaunch("--nproc-per-node", 2, "--hang-timeout", 8, "--hang-action", "fail",
                            "--max-restarts", 1, "--shutdown-timeout", 1, WORKER, "sleep")
         self.assert_done([run], (128 + signal.SIGKILL,), 120)
         self.assertEqual(run.err.count("has not come to it: it stands in sleep ("), 2,
@@ -216,14 +218,19 @@ class Asking(WithTap):
             self.assertEqual(run.code, code, self.told([run, *self.runs]))
         return run
 
-    def await_why(self, pattern):
-        """The output of `why` once `pattern` matches it; the rendezvous may come up later."""
+    def await_said(self, *words, patterns, node=-1):
+        """The first output of these words that all patterns match: the rendezvous may come up
+        later, and what a rank does is not told if it did not answer in time."""
         said = []
-        def matches():
-            said.append(self.ask("why", code=None))
-            return re.search(pattern, said[-1].out, re.MULTILINE)
-        self.assertTrue(lab.poll(matches, 60), self.told([said[-1], *self.runs]))
+        def match():
+            said.append(self.ask(*words, node=node, code=None))
+            return said[-1].code == 0 and all(re.search(pattern, said[-1].out, re.MULTILINE)
+                                              for pattern in patterns)
+        self.assertTrue(lab.poll(match, 60), self.told([said[-1], *self.runs]))
         return said[-1].out
+
+    def await_why(self, *patterns):
+        return self.await_said("why", patterns=patterns)
 
     def end(self):
         for run in self.runs:
@@ -238,16 +245,14 @@ class Why(Asking):
 
     def test_a_rank_that_is_missing_is_named_with_everybody_else(self):
         self.job(WORKER, "sleep")
-        said = self.await_why("rank 3 .* has not come to it: it stands in sleep")
         where = r"all_reduce number 4 of default_pg \(\[4\] float32, 16 B\)"
-        self.assertRegex(said, r"job a, round 1: 4 workers\nno rank has called a collective for "
-                               r"1 s. "
-                               rf"3 of 4 ranks are in {where};\n"
-                               r"  rank 3 \(node1, local rank 1, pid \d+\) has not come to it: "
-                               r"it stands in sleep \(hang_worker.py:\d+\)\n")
-        self.assertRegex(said, r"(?m)^rank 3 \(node1\): stands in sleep \(hang_worker.py:\d+\)$")
-        self.assertRegex(said, rf"(?m)^ranks 0-2 \(node0, node1\): each is in {where}, in steps")
-        facts = json.loads(self.ask("why", "--json").out)
+        self.await_why(r"job a, round 1: 4 workers\nno rank has called a collective for 1 s. "
+                       rf"3 of 4 ranks are in {where};\n"
+                       r"  rank 3 \(node1, local rank 1, pid \d+\) has not come to it: "
+                       r"it stands in sleep \(hang_worker.py:\d+\)\n",
+                       r"^rank 3 \(node1\): stands in sleep \(hang_worker.py:\d+\)$",
+                       rf"^ranks 0-2 \(node0, node1\): each is in {where}, in steps")
+        facts = json.loads(self.await_said("why", "--json", patterns=[r'"culprits": \[\s*3\s*\]']))
         self.assertEqual((facts["verdict"]["kind"], facts["verdict"]["culprits"]), ("behind", [3]))
         self.assertEqual([rank["host"] for rank in facts["ranks"]],
                          ["node0", "node0", "node1", "node1"])
@@ -257,14 +262,13 @@ class Why(Asking):
         self.end()
 
     def stacks(self):
-        said = self.ask("stacks").out
-        self.assertRegex(said, r"\nrank 3 \(node1\):\n  sleep \(\S*hang_worker.py:\d+\)\n")
-        self.assertRegex(said, r"\nranks 0-2 \(node0, node1\):\n(  .*\n)*  steps \(\S*hang_worker")
-        self.assertEqual(said.count("hang_worker.py"), self.ask("stacks", node=0).out.count(
-            "hang_worker.py"))
-        facts = json.loads(self.ask("stacks", "--rank", 3, "--json").out)
+        patterns = (r"\nrank 3 \(node1\):\n  sleep \(\S*hang_worker.py:\d+\)\n",
+                    r"\nranks 0-2 \(node0, node1\):\n(  .*\n)*  steps \(\S*hang_worker")
+        self.assertEqual(*[self.await_said("stacks", patterns=patterns, node=node).count(
+            "hang_worker.py") for node in (1, 0)])
+        facts = json.loads(self.await_said("stacks", "--rank", 3, "--json",
+                                           patterns=[r'"frames": \[\s*"sleep ']))
         self.assertEqual([stack["ranks"] for stack in facts["stacks"]], [[3]])
-        self.assertRegex(facts["stacks"][0]["frames"][0], "^sleep ")
         native = self.ask("stacks", "--rank", 3, "--native", "--json").out
         self.assertEqual([stack["ranks"] for stack in json.loads(native)["stacks"]], [[3]])
 
@@ -279,12 +283,15 @@ class Why(Asking):
     def stands_still(self):
         """`why` names an agent that stands still, and the others still answer."""
         agent = jobs.agent_of(self.runs[1])
-        os.kill(agent, signal.SIGSTOP)
-        said = self.ask("why", "--timeout", 6, node=0).out
-        os.kill(agent, signal.SIGCONT)
-        self.assertRegex(said, r"(?m)^node1 \(ranks 2,3\) has not answered for 6 s$")
-        # On a busy machine node0 may not have answered in time either.
-        self.assertRegex(said, r"(?m)^(ranks 0,1 \(node0\): each is in all_reduce|node0 .* has)")
+        said = []
+        def others_answer():
+            os.kill(agent, signal.SIGSTOP)
+            said.append(self.ask("why", "--timeout", 6, node=0).out)
+            os.kill(agent, signal.SIGCONT)
+            self.assertRegex(said[-1], r"(?m)^node1 \(ranks 2,3\) has not answered for 6 s$")
+            return re.search(r"(?m)^ranks 0,1 \(node0\): each is in all_reduce", said[-1])
+        # Between two stops the agent has the time to tell the rendezvous that it lives.
+        self.assertTrue(lab.poll(others_answer, 60, step=2), said[-1])
 
     def test_all_is_well(self):
         self.job(WORKER, "late")

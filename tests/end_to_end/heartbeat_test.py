@@ -21,7 +21,8 @@ class ThreeWorkers(jobs.JobTest):
 
     count = 1
 
-    def hlaunch(self, *words, timeout=2):
+    def hlaunch(self, *words, timeout=6):
+        """The time-out is longer than any pause of the other workers."""
         node = self.nodes[0]
         return node.start(lab.HLAUNCH, "--nproc-per-node", 3, "--heartbeat-timeout", timeout,
                           "--shutdown-timeout", 1, *words, cwd=node.folder,
@@ -35,7 +36,7 @@ class Stalls(ThreeWorkers):
                 run = self.hlaunch(WORKER, way)
                 self.assert_done([run], 128 + signal.SIGKILL, 60)
                 self.assert_said(run, r"job failed: rank 1 \(node0, .*stalled: no heartbeat for "
-                                      r"[\d.]+ s \(limit 2 s\), last step 5")
+                                      r"[\d.]+ s \(limit 6 s\), last step 5")
                 self.assertNotRegex(run.err, "consequences")
 
     def test_the_report_shows_where_it_stood_and_the_log_directory_has_the_stacks(self):
@@ -54,7 +55,7 @@ class Stalls(ThreeWorkers):
         run = self.hlaunch(WORKER, "same_step")
         self.assert_done([run], 128 + signal.SIGKILL, 60)
         self.assert_said(run, r"job failed: rank 1 .*stalled: at step 5 for [\d.]+ s "
-                              r"\(limit 2 s\), though its heartbeats come")
+                              r"\(limit 6 s\), though its heartbeats come")
 
     def test_who_announced_a_pause_or_never_sent_a_heartbeat_is_left_alone(self):
         for way in ("announced", "silent"):

@@ -140,7 +140,7 @@ class Started(SshTest):
             self.ssh.heal()
             ssh_lab.at(node, "iptables -F OUTPUT && ip6tables -F OUTPUT")
         # The other nodes are enough for the job.
-        run = self.launch("--nnodes", "2:4", "--last-call", 1, jobs.WORKER, "env", cwd="/")
+        run = self.launch("--nnodes", "3:4", "--last-call", 1, jobs.WORKER, "env", cwd="/")
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertRegex(run.err, "node3: .*the job goes on without it")
         self.assertEqual(len(jobs.environments(run)), 3, str(run))
@@ -220,13 +220,14 @@ class NothingLeft(SshTest):
                     os.kill(jobs.agent_of(run), signal.SIGKILL)
                 elif victim == "keeper":
                     os.kill(run.pid, signal.SIGKILL)
-                elif victim == "ssh":
-                    for pid in self.pids(self.nodes[0], "^ssh "):
+                elif victim in ("ssh", "stubs"):
+                    nodes, what = ((self.nodes[:1], "^ssh ") if victim == "ssh" else
+                                   (self.nodes[1:], "hlaunch agent --stdin"))
+                    victims = [self.pids(node, what) for node in nodes]
+                    self.assertTrue(all(victims), str(run))
+                    for pid in sum(victims, []):
                         with contextlib.suppress(ProcessLookupError):  # One may end others.
                             os.kill(pid, signal.SIGKILL)
-                elif victim == "stubs":
-                    for node in self.nodes[1:]:
-                        ssh_lab.at(node, "kill -9 $(pgrep -f '[h]launch agent --stdin')")
                 else:
                     self.nodes[2].cut()
                 self.assertNotEqual(run.wait(60), 0, str(run))

@@ -50,8 +50,12 @@ class LogRules(OneNode):
     def test_a_line_that_does_not_come_again_is_a_stall(self):
         for action, code in (("fail", jobs.KILLED), ("warn", jobs.OK)):
             with self.subTest(action):
-                run = self.hlaunch("echo step 7; sleep 4", "--watch-log-silence", "1:^step",
-                                   "--stall-action", action, nproc=1)
+                run = self.hlaunch("echo step 7; until test -e done; do sleep 0.1; done",
+                                   "--watch-log-silence", "1:^step", "--stall-action", action,
+                                   nproc=1)
+                run.wait_for("rank 0 is silent")
+                if action == "warn":
+                    (self.nodes[0].folder / "done").touch()
                 self.assert_done([run], code, 60)
                 self.assert_said(run, r"rank 0 is silent: no line with \^step for [\d.]+ s \(limit "
                                       r"1 s\), the last: 'step 7'")

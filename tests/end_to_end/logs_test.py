@@ -261,9 +261,17 @@ class Logs(jobs.JobTest):
                     self.assertEqual(len(heads), 7)
 
     def test_a_folded_console_loses_nothing(self):
+        # Lines fold only if several ranks print them within a moment, so they meet twenty times.
+        (self.nodes[0].folder / "met").mkdir()
         run = self.python("--nproc-per-node", "4", "--console", "fold", "-t", "1",
                           "--log-dir", "logs", code=(
-                              "for i in range(20000): print(i % 7 * int(rank))\n"
+                              "met = pathlib.Path('met')\n"
+                              "for i in range(20000):\n"
+                              "    if i % 1000 == 0:\n"
+                              "        sys.stdout.flush()\n"
+                              "        (met / f'{i}-{rank}').touch()\n"
+                              "        while len(list(met.glob(f'{i}-*'))) < 4: time.sleep(0.001)\n"
+                              "    print(i % 7 * int(rank))\n"
                               "print('the end', end='')"))
         self.assert_done([run], 0, 30)
         for rank in range(4):

@@ -19,6 +19,9 @@ import lab
 LOSS_LIMIT = 6  # A process may wait for seconds on a busy machine.
 WORKERS = ["--no-python", jobs.WRAPPER, "family", "env", "sleep", "600"]
 OPTIONS = ["--nproc-per-node", "2", "--loss-limit", str(LOSS_LIMIT), "--shutdown-timeout", "1"]
+# A job of so many nodes has a lease of 10 s. Its agents speak at least every 5 s, so one that
+# stands still for 3 s is not silent.
+LONG_LEASE = ["--spares", "2000"]
 
 
 @dataclasses.dataclass
@@ -79,7 +82,8 @@ class Silent(jobs.JobTest):
     count = 3
 
     def test_it_is_named_on_every_console_after_the_lease_and_when_it_comes_back(self):
-        runs = self.start(jobs.WORKER, "env", "await", "go", options=["--loss-limit", "300"])
+        runs = self.start(jobs.WORKER, "env", "await", "go",
+                          options=[*LONG_LEASE, "--loss-limit", "300"])
         self.wait_for_workers(runs, 3)
         self.nodes[2].drop()
         for run in runs[:2]:
@@ -137,9 +141,10 @@ class Alone(jobs.JobTest):
                                   env={"PYTHON_EXEC": jobs.PYTHON})
         self.wait_for_workers([run], 1)
         # A host reports what it believes after half the join time-out, and a node that comes later
-        # reports nothing before it has waited for a second.
+        # reports nothing before it has waited for a second. There are 5 s between the other's
+        # report and its end, so it has time for both.
         other = self.nodes[1].start(lab.HLAUNCH, "--nnodes", "1:2", "--rdzv-endpoint",
-                                    "node9:29400", "--join-timeout", "3", "--no-python", "true")
+                                    "node9:29400", "--join-timeout", "10", "--no-python", "true")
         other.wait_for("nobody answers at node9:29400")
         (self.nodes[0].folder / "go").touch()
         self.assertEqual(run.wait(20), jobs.OK, str(run))
@@ -168,18 +173,20 @@ class Frozen(jobs.JobTest):
     count = 3
 
     def test_it_starts_no_worker_when_it_goes_on(self):
-        # Long enough that the third node has joined before the agent that stands still is given up.
-        options = [*OPTIONS, "--loss-limit", "10", "--preflight", "off"]
-        runs = self.start(jobs.WORKER, "env", "sleep", "600", nodes=self.nodes[:2], options=options)
-        for run in runs:
+        # An agent that stands still for the lease counts as absent, and no round begins. So the
+        # third node runs already, and joins as soon as it knows where.
+        options = [*OPTIONS, *LONG_LEASE, "--loss-limit", "15", "--preflight", "off"]
+        self.nodes[2].forget("node0")
+        runs = self.start(jobs.WORKER, "env", "sleep", "600", options=options)
+        for run in runs[:2]:
             run.wait_for("for 1 of 3 nodes; here: node0, node1", 20)
+        runs[2].wait_for("cannot resolve 'node0'")
         agent = jobs.agent_of(runs[1])
         os.kill(agent, signal.SIGSTOP)
-        runs += self.start(jobs.WORKER, "env", "sleep", "600", nodes=self.nodes[2:],
-                           options=options)
+        self.nodes[2].know("node0", self.nodes[0].ip)
         self.wait_for_workers([runs[0], runs[2]], 4)
         for run in (runs[0], runs[2]):
-            self.assertEqual(run.wait(25), jobs.NODE_LOST, self.told(runs))
+            self.assertEqual(run.wait(40), jobs.NODE_LOST, self.told(runs))
         os.kill(agent, signal.SIGCONT)
         self.assert_done(runs, [jobs.NODE_LOST, LOST + (jobs.RENDEZVOUS_LOST,), jobs.NODE_LOST], 25)
         self.assertEqual(jobs.environments(runs[1]), [], str(runs[1]))

@@ -3,6 +3,9 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Which nodes are in a round: spares, late nodes, nodes that cannot reach the master store."""
 
+import os
+import signal
+
 import jobs
 import lab
 
@@ -54,9 +57,16 @@ class Members(jobs.JobTest):
 
     def test_a_spare_replaces_a_node_that_cannot_reach_the_master(self):
         block_master_store(self.nodes[1], self.nodes[0])
-        runs = self.start_for_two("env", nodes=self.nodes[:2])
+        self.nodes[2].forget("node0")  # So it runs already, and joins when it may.
+        spare_runs = self.start_for_two("env", nodes=self.nodes[2:])
+        spare_runs[0].wait_for("cannot resolve 'node0'")
+        runs = self.start_for_two("env", nodes=self.nodes[:2]) + spare_runs
         runs[0].wait_for("waiting .* for the other nodes to reach the master store", 5)
-        runs += self.start_for_two("env", nodes=self.nodes[2:])
+        agent = jobs.agent_of(runs[1])  # It must not give up before there is a spare.
+        os.kill(agent, signal.SIGSTOP)
+        self.nodes[2].know("node0", self.nodes[0].ip)
+        runs[2].wait_for("stands by as a spare")
+        os.kill(agent, signal.SIGCONT)
         self.assert_done(runs, [jobs.OK, jobs.REFUSED, jobs.OK], 30)
         self.assert_said(runs[1], "excluded: .*cannot reach the master store")
         (spare,) = jobs.environments(runs[2])
@@ -71,7 +81,13 @@ class Members(jobs.JobTest):
                               env={"PYTHON_EXEC": jobs.PYTHON})
         runs = [start(self.nodes[0])]
         self.wait_for_workers(runs, 1)
+        for node in self.nodes[1:]:
+            node.forget("node0")
         runs += [start(node) for node in self.nodes[1:]]
+        for run in runs[1:]:
+            run.wait_for("cannot resolve 'node0'")
+        for node in self.nodes[1:]:
+            node.know("node0", self.nodes[0].ip)
         self.wait_for_workers(runs, 4)
         end.touch()
         self.assert_done(runs, jobs.OK, 30)

@@ -41,10 +41,22 @@ class OnEvent(jobs.JobTest):
         self.assertEqual({event["host"] for event in told}, {"node0"})
         self.assertEqual(told[-1]["exit_code"], 0)
 
+    def wait_for_rounds(self, told, count):
+        """Waits until the command has read that `count` rounds have started. What is left at the
+        job's end has to be read within 10 s."""
+        def read():
+            return told.exists() and \
+                told.read_text(encoding="utf-8").count('"event":"round_started"') >= count
+        self.assertTrue(lab.poll(read, 20), self.told(self.lab.runs))
+
     def test_a_command_reads_what_becomes_of_the_job(self):
-        told = self.lab.folder / "told"
-        runs = self.start("--no-python", "sh", "-c", jobs.fails_once(self.lab.folder, 1, 2),
+        told, end = self.lab.folder / "told", self.lab.folder / "end"
+        wait = 'test "$TORCHELASTIC_RESTART_COUNT" = 0 || ' \
+               f'until test -e "{end}"; do sleep 0.1; done; '
+        runs = self.start("--no-python", "sh", "-c", wait + jobs.fails_once(self.lab.folder, 1, 2),
                           options=["--max-restarts", 1, "--on-event", f"tee -a '{told}'"])
+        self.wait_for_rounds(told, 2)
+        end.touch()
         self.assert_done(runs, jobs.OK, 60)
         lines = told.read_text(encoding="utf-8").splitlines()
         self.assert_story([json.loads(line) for line in lines])
@@ -78,6 +90,7 @@ class OnEvent(jobs.JobTest):
                                   f"tee -a '{told}'", "--no-python", jobs.WORKER, "env", "sleep",
                                   "600", env={"PYTHON_EXEC": jobs.PYTHON})
         self.wait_for_workers([run], 2)
+        self.wait_for_rounds(told, 1)
         run.signal(15)
         self.assert_done([run], 143, 60)
         last = json.loads(told.read_text(encoding="utf-8").splitlines()[-1])

@@ -38,8 +38,9 @@ class Cut(jobs.JobTest):
     def job(self, name, nodes, *options):
         return [self.nodes[i].start(
             lab.HLAUNCH, "--rdzv-endpoint", "node0:29400", "--rdzv-id", name,
-            "--sysroot", self.nodes[i].folder / "machine", "--health-interval", 0.5, "--last-call", 5, *options, jobs.WORKER, "env", "await",
-            self.lab.folder / name, env={"PYTHON_EXEC": jobs.PYTHON}) for i in nodes]
+            "--sysroot", self.nodes[i].folder / "machine", "--health-interval", 0.5, "--last-call",
+            15, *options, jobs.WORKER, "env", "await", self.lab.folder / name,
+            env={"PYTHON_EXEC": jobs.PYTHON}) for i in nodes]
 
     def cut(self, node, others):
         for other in others:

@@ -110,7 +110,7 @@ PLANTS_ON_TWO_NODES = [
 
 TORCH_PLANTS = [
     Plant("raises", 1, r"ValueError: bad batch", rank=2),
-    Plant("sleeps", 1, r"rank 1 \(node0\) did not come: .*Timed out waiting 3000ms",
+    Plant("sleeps", 1, r"rank 1 \(node0\) did not come: .*Timed out waiting 10000ms",
           r"rank 1 on node0 stands", rank=None),
     Plant("raises", 1, r"ValueError: bad batch", rank=2, record=True),
     Plant("exits_85", 85, r"exited with code 85", rank=2),
@@ -294,11 +294,12 @@ class PlantedNodeLoss(jobs.JobTest):
         folder.mkdir()
         env = {"PLANT_FOLDER": folder, "PLANT_ADDRESS": self.nodes[1].ip}
         if patience:
-            env["PLANT_PATIENCE"] = patience
+            env |= {"PLANT_PATIENCE": patience, "PLANT_PATIENT_UNTIL": folder / "cut"}
         runs = self.start(PROGRAM, "stands", 3, env=env,
                           options=["--nproc-per-node", 2, "--loss-limit", 6])
         runs[1].wait_for("stands", 20)
         strike(self.nodes[1], runs[1])
+        (folder / "cut").touch()
         self.assertEqual(runs[0].wait(within), jobs.NODE_LOST, self.told(runs))
         report = report_of(runs[0])
         self.assertRegex((report or [""])[0], head, self.told(runs))
@@ -339,6 +340,7 @@ class PlantedMtuHole(jobs.JobTest):
 class PlantedInTorch1(Planted):
     count, nproc, program, python, version = 1, 3, TORCH_PROGRAM, TORCH1, "1.13"
     plants = TORCH_PLANTS[:2] + TORCH_PLANTS[5:]
+    env = {"PLANT_PATIENCE": 10}  # Of "sleeps": it must not end while the group forms.
 
     def setUp(self):
         if not os.access(self.python, os.X_OK) or \

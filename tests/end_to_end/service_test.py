@@ -88,28 +88,29 @@ class Died(ServiceTest):
         self.assertIn(sorted(seen), [["0@0", "0@1", "1@0", "1@1"], ["0@1", "1@0", "1@1"]],
                       self.told(runs))
 
-    def start_again(self, tried):
-        """Restarts each service once it has died, in any order, since jobs do not wait for ever."""
-        left = list(tried)
-
-        def died():
-            for each in [each for each in left if each[2].process.poll() is not None]:
-                point, port, service, _ = each
-                self.assertEqual(service.wait(1), 128 + signal.SIGKILL, f"{point}: {service}")
-                self.serve(port=port, state=point, ready=False)
-                left.remove(each)
-            return not left
-        self.assertTrue(lab.poll(died, 60), [f"{point}: {service}" for point, _, service, _ in left])
+    def start_again(self, left):
+        """Restarts each service that has died, and takes it off `left`. Returns whether that is
+        empty now.
+        """
+        for each in [each for each in left if each[2].process.poll() is not None]:
+            point, port, service, _ = each
+            self.assertEqual(service.wait(1), 128 + signal.SIGKILL, f"{point}: {service}")
+            self.serve(port=port, state=point, ready=False)
+            left.remove(each)
+        return not left
 
     def test_at_every_point_at_which_it_keeps_something(self):
-        tried = []
+        tried, left = [], []
         for i, point in enumerate(POINTS):
             port = 29400 + i
             service = self.serve("--die-at", point, program=DYING, port=port, state=point)
             runs = self.job(point, "env", "fail", 1, 9, 0, "sleep", 0.3, port=port,
                             options=["--max-restarts", 1, "--shutdown-timeout", 3])
             tried.append((point, port, service, runs))
-        self.start_again(tried)
+            left.append(tried[-1])
+            self.start_again(left)  # Jobs do not wait until all the others have begun.
+        self.assertTrue(lab.poll(lambda: self.start_again(left), 60),
+                        [f"{point}: {service}" for point, _, service, _ in left])
         for point, _, _, runs in tried:
             with self.subTest(point):
                 for run in runs:
@@ -205,11 +206,9 @@ class Service(ServiceTest):
         self.assertEqual(asked.wait(10), 124, str(asked))
         os.kill(service.pid, signal.SIGCONT)
         service.process.send_signal(signal.SIGCONT)  # nsenter stops with its child.
-        for run in runs:
-            run.signal(signal.SIGTERM)
-        self.assertEqual(runs[0].wait(20), 143, self.told(runs))
-        for run in runs[1:]:  # A node may hear of the other's stop before its own signal.
-            self.assertIn(run.wait(20), (143, jobs.NODE_STOPPED), self.told(runs))
+        runs[0].signal(signal.SIGTERM)
+        for run, code in zip(runs, (143, jobs.NODE_STOPPED)):
+            self.assertEqual(run.wait(20), code, self.told(runs))
         self.end(service)
 
     def ask(self, node, path, patience=100):

@@ -20,8 +20,8 @@ import lab
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scontrol", "sinfo", "munged")
 PACKAGES = "slurmctld slurmd slurm-client munge"
-KILL_WAIT = 3  # Seconds from SIGTERM to SIGKILL.
-GRACE_TIME = 4  # Seconds that a job has to end once it must make room for an urgent one.
+KILL_WAIT = 8  # Seconds from SIGTERM to SIGKILL, longer than any pause of a worker.
+GRACE_TIME = 8  # Seconds that a job has to end once it must make room for an urgent one.
 
 CONF = """
 ClusterName=lab

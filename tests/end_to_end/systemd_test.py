@@ -73,11 +73,12 @@ FILES = {
     "/etc/hlaunch/left.json": two_nodes(0),
     "/etc/hlaunch/right.json": two_nodes(1),
     "/etc/hlaunch/alone.json": job(rdzv_id="alone", nproc_per_node=2),
-    "/etc/hlaunch/slow.json": job(10, rdzv_id="slow", shutdown_timeout=60),
+    "/etc/hlaunch/slow.json": job(15, rdzv_id="slow", shutdown_timeout=60),
     "/etc/hlaunch/wrong.json": '{"nnodes": 2, "nproc": 3}',
     "/etc/systemd/system/hlaunch@alone.service.d/test.conf":
         f"[Service]\nWatchdogSec={WATCHDOG}\nRestartSec=100ms\n",
-    "/etc/systemd/system/hlaunch@slow.service.d/test.conf": "[Service]\nTimeoutStopSec=5\n",
+    # Less than the worker takes to end, and enough for hlaunch to ask for more time.
+    "/etc/systemd/system/hlaunch@slow.service.d/test.conf": "[Service]\nTimeoutStopSec=12\n",
     "/etc/systemd/system/hlaunch-rendezvous.service.d/test.conf":
         f"[Service]\nWatchdogSec={WATCHDOG}\nRestartSec=100ms\nLoadCredential=token:/etc/hlaunch/token\n"
         "Environment=\"OPTIONS=--token-file %d/token\"\n",

@@ -61,7 +61,7 @@ class Mpirun(jobs.JobTest):
     def test_the_agent_sees_where_a_worker_of_another_process_stands(self):
         for words, env in list(self.each())[-1:]:
             run = self.nodes[0].start(
-                *words, "-np", "3", lab.HLAUNCH, "--heartbeat-timeout", "2", "--shutdown-timeout", "1",
+                *words, "-np", "3", lab.HLAUNCH, "--heartbeat-timeout", "6", "--shutdown-timeout", "1",
                 lab.WORKERS / "heartbeat_worker.py", "sleep", cwd=self.nodes[0].folder,
                 env={**env, "PYTHONPATH": lab.BIN.parent / "python"})
             self.assertNotEqual(run.wait(60), 0, str(run))

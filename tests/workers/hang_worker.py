@@ -5,6 +5,7 @@
 hlaunch."""
 
 import os
+import pathlib
 import sys
 
 MODE = sys.argv[1]
@@ -12,7 +13,15 @@ TAP = os.environ.get("HLAUNCH_TAP", "")
 if MODE == "tap-is-lost":
     os.environ["HLAUNCH_TAP"] = "/no such directory"
 
+HERE = f"here{os.environ['TORCHELASTIC_RESTART_COUNT']}."  # All ranks have the same directory.
+
+
+def come():
+    pathlib.Path(HERE + os.environ["RANK"]).touch()
+
+
 if MODE == "import" and os.environ["RANK"] == "2":
+    come()
     os.read(os.pipe()[0], 1)
 
 import torch.distributed as dist
@@ -32,6 +41,10 @@ import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+come()
+while len(list(pathlib.Path().glob(HERE + "*"))) < int(os.environ["WORLD_SIZE"]):
+    time.sleep(0.05)  # So nobody waits for a rank that still imports torch.
 
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
 RANK, SIZE = dist.get_rank(), dist.get_world_size()

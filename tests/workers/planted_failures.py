@@ -11,6 +11,7 @@ import argparse
 import atexit
 import concurrent.futures
 import ctypes
+import fcntl
 import importlib
 import json
 import logging
@@ -19,6 +20,7 @@ import os
 import pathlib
 import pickle
 import resource
+import select
 import signal
 import socket
 import ssl
@@ -34,6 +36,8 @@ HOST = sys.argv[3] if len(sys.argv) > 3 else socket.gethostname()  # Of the fail
 WORLD = int(os.environ["WORLD_SIZE"])
 # Seconds after which a silent peer is given up, as by a runtime that has its own signs of life.
 PATIENCE = float(os.environ["PLANT_PATIENCE"]) if "PLANT_PATIENCE" in os.environ else None
+# A file before which no peer is given up.
+PATIENT_UNTIL = os.environ.get("PLANT_PATIENT_UNTIL")
 HERE = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
 
 
@@ -54,12 +58,17 @@ class Peers:
         else:
             while not place.exists():
                 time.sleep(0.01)
+            # Locked until this process is gone.
+            fcntl.flock(os.open(HERE / f"lives-{RANK}", os.O_RDWR | os.O_CREAT), fcntl.LOCK_EX)
             host, port = place.read_text(encoding="ascii").split()
             self.open = [socket.create_connection((host, int(port)))]
 
     def wait(self):
         """Waits until the connection breaks, as a worker does whose peer is at work."""
         self.open[0].sendall(b"x" * 16)
+        while PATIENT_UNTIL and not os.path.exists(PATIENT_UNTIL):
+            if select.select(self.open, [], [], 0.05)[0]:
+                break
         lingers = sys.argv[1] == "others_linger"
         self.open[0].settimeout(1 if lingers else PATIENCE)
         try:
@@ -85,10 +94,24 @@ class Peers:
 
 
 def give_up():
-    """Fails as users of gloo do, and slowly as those of NCCL do: only rank 0 exits at once."""
+    """Fails as users of gloo do, and slowly as those of NCCL do: only rank 0 exits at once.
+
+    It fails last, when the others have said that they waited in vain and hlaunch has read that.
+    """
     if RANK > 0:
-        atexit.register(time.sleep, 60)
+        atexit.register(linger)
+    else:
+        others = [rank for rank in range(1, WORLD) if rank != int(sys.argv[2])]
+        while not all((HERE / f"gave-up-{rank}").exists() for rank in others):
+            time.sleep(0.01)
+        time.sleep(1)
     raise RuntimeError("Timed out waiting 1000ms for recv operation to complete")
+
+
+def linger():
+    """Takes long to exit, after Python has written the exception."""
+    (HERE / f"gave-up-{RANK}").touch()
+    time.sleep(60)
 
 
 def mark():
@@ -173,11 +196,20 @@ def stands(_):
 
 
 def peers_first(peers):
-    """The victims die before the culprit."""
+    """A victim dies before the culprit, which follows at once: hlaunch waits 0.9 s for it."""
+    locks = [os.open(HERE / f"lives-{rank}", os.O_RDWR) for rank in range(WORLD) if rank != RANK]
     peers.close()
-    time.sleep(0.4)
-    mark()
+    while not any(is_free(lock) for lock in locks):
+        time.sleep(0.001)
     raise ValueError("bad batch, found late")
+
+
+def is_free(lock):
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def in_a_thread(_):

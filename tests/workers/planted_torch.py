@@ -20,9 +20,10 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from torch.utils.data import DataLoader, Dataset
 
 RANK = int(os.environ["RANK"])
+HERE = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
 
-
-PATIENT, IMPATIENT = (datetime.timedelta(seconds=seconds) for seconds in (60, 3))
+PATIENT, IMPATIENT = (datetime.timedelta(seconds=float(seconds))
+                      for seconds in (60, os.environ.get("PLANT_PATIENCE", 3)))
 # The plants that end by a time-out.
 WAITS = ("sleeps", "calls_another_collective", "misses_a_barrier", "waits_for_a_key",
          "does_not_join", "stands_still_in_its_loader", "other_size", "works_impatiently")
@@ -36,10 +37,17 @@ BEFORE = ("asks_for_cuda", "asks_for_nccl", "serves_the_store_itself", "expects_
 
 def mark():
     """Records that the failure is about to happen."""
-    folder = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
     text = f"{time.time()} {socket.gethostname()} {RANK}"
-    (folder / f"struck-{RANK}").write_text(text, encoding="ascii")
-    (folder / f"struck-{RANK}").rename(folder / "struck")
+    (HERE / f"struck-{RANK}").write_text(text, encoding="ascii")
+    (HERE / f"struck-{RANK}").rename(HERE / "struck")
+
+
+def meet():
+    """Waits until all ranks have imported torch, which may take one much longer than another."""
+    (HERE / f"imported-{RANK}").touch()
+    ranks = range(int(os.environ["WORLD_SIZE"]))
+    while not all((HERE / f"imported-{rank}").exists() for rank in ranks):
+        time.sleep(0.01)
 
 
 class Killed(Dataset):
@@ -197,6 +205,8 @@ def works_impatiently():
 
 
 def train(name, rank):
+    if name in WAITS:
+        meet()
     if name in BEFORE and rank in (RANK, -1):
         mark()
         globals()[name]()

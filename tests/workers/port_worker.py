@@ -9,7 +9,7 @@
     stale HOST PORT FILE
                       a process of an old round: connects, speaks on one connection, is silent on
                       another; once FILE exists, prints the fate of both and of a new one
-    knock HOST PORT   a stranger: whether the store there serves it
+    knock HOST PORT   a stranger: whether the store there serves it, twice
     large BYTES       whether the store at MASTER_ADDR:MASTER_PORT accepts a value of this size
     empty             the store at MASTER_ADDR:MASTER_PORT has no key of a stale process
 """
@@ -122,9 +122,10 @@ def stale(host, port, file):
 
 
 def knock(host, port):
-    connection = connect((host, int(port)))
-    connection.sendall(VALIDATE)
-    print(f"{host} {attempt(connection, b'/knocked')}", flush=True)
+    for _ in range(2):
+        with connect((host, int(port))) as connection:
+            connection.sendall(VALIDATE)
+            print(f"{host} {attempt(connection, b'/knocked')}", flush=True)
 
 
 def large(size):
