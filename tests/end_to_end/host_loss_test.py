@@ -58,11 +58,11 @@ class HostLossTest(jobs.JobTest):
         return runs
 
     def await_witnesses(self, runs, number):
-        """Waits until `number` nodes keep the record, as the leader says, and the others know
-        it."""
+        """Waits until `number` nodes keep the record, as the leader says, and the others know of
+        all that may."""
         runs[0].wait_for(f"becomes a witness, one of {number}\\n", 30)
         for run in runs[1:]:
-            run.wait_for(f"this node knows of {number} witnesses", 30)
+            run.wait_for(f"this node knows of {len(runs)} witnesses", 30)
         time.sleep(WITNESS_TIME)
 
     def end(self, runs, codes=jobs.OK, timeout=20):
