@@ -3,6 +3,8 @@
 
 #include "agent/node_news.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
 
@@ -37,12 +39,13 @@ void NodeNews::RoundStops(Round round, const std::string& reason) {
 }
 
 void NodeNews::OfJob(const std::vector<News>& latest) {
-  const uint64_t last = latest.empty() ? 0 : latest.back().number;
-  if (last < told_) told_ = 0;  // The rendezvous was restarted.
   for (const News& news : latest) {
-    if (news.number > told_) LogWarning(news.text);
+    const bool told = std::any_of(told_.begin(), told_.end(), [&](const News& one) {
+      return one.number == news.number && one.text == news.text;
+    });
+    if (!told) LogWarning(news.text);
   }
-  told_ = last;
+  told_ = latest;
 }
 
 void NodeNews::Contact(bool connected, const std::string& detail, bool in_job) {

@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,7 +49,9 @@ class NodeNews {
   bool joined_ = false;
   bool lost_contact_ = false;
   int restart_count_ = 0;  // The restart count of the latest round.
-  uint64_t told_ = 0;      // The number of the last news item that was told.
+  // What the rendezvous had at the last call. A rendezvous that was restarted counts from 1 again,
+  // so its news differ in number or text.
+  std::vector<News> told_;
 };
 
 }  // namespace hlaunch
