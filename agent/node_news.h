@@ -34,7 +34,8 @@ class NodeNews {
   void RoundStarts(const Assignment& assignment, int nproc);
   void RoundStops(Round round, const std::string& reason);
 
-  // The news of the job, of all nodes. Each call passes all that the rendezvous has.
+  // The news of the job, of all nodes. Each call passes all that the rendezvous has; what the last
+  // call did not have is told.
   void OfJob(const std::vector<News>& latest);
 
   // Contact with the rendezvous was lost or found. `in_job`: a round has run or was prepared; if

@@ -29,7 +29,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr Duration kScopeTime = std::chrono::seconds(20);
+constexpr Duration kScopeTime = std::chrono::seconds(20);  // D-Bus may have to start first.
 constexpr Duration kNamesTime = std::chrono::seconds(20);  // A name service may be slow.
 
 absl::Status NoResources(absl::string_view what) {

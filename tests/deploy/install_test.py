@@ -6,17 +6,16 @@
 Usage: install_test.py BUILD_FOLDER [CLASS...]
 """
 
-import contextlib
 import os
 import pathlib
-import random
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
 import unittest
+
+from free_port import free_port
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -39,15 +38,6 @@ def run(*words, env=None, **options):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
                           timeout=LIMIT, env={**os.environ, "PATH": f"/usr/bin:/bin:{os.environ['PATH']}",
                                               "PYTHON_EXEC": sys.executable, **(env or {})}, **options)
-
-
-def free_port():
-    """Not one that the kernel gives to sockets which ask for any, so nobody gets it meanwhile."""
-    while True:
-        with socket.socket() as s, contextlib.suppress(OSError):
-            port = random.randrange(10000, 29000)
-            s.bind(("127.0.0.1", port))
-            return port
 
 
 class Quickstart(unittest.TestCase):

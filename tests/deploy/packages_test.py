@@ -8,21 +8,20 @@ root. A root is a folder, entered in new namespaces.
 Usage: packages_test.py BUILD_FOLDER [CLASS...]
 """
 
-import contextlib
 import functools
 import hashlib
 import os
 import pathlib
-import random
 import re
 import shutil
-import socket
 import stat
 import subprocess
 import sys
 import tempfile
 import unittest
 import zipfile
+
+from free_port import free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv[1]).resolve()
@@ -95,15 +94,6 @@ def release(pattern):
     """The package whose name matches."""
     (path,) = released().glob(pattern)
     return path
-
-
-def free_port():
-    """Not one that the kernel gives to sockets which ask for any, so nobody gets it meanwhile."""
-    while True:
-        with socket.socket() as s, contextlib.suppress(OSError):
-            port = random.randrange(10000, 29000)
-            s.bind(("127.0.0.1", port))
-            return port
 
 
 class Reproducible(unittest.TestCase):
