@@ -51,7 +51,7 @@ class NodeNews {
   bool lost_contact_ = false;
   int restart_count_ = 0;  // The restart count of the latest round.
   // What the rendezvous had at the last call. A rendezvous that was restarted counts from 1 again,
-  // so its news differ in number or text.
+  // so a number alone does not say which line it is.
   std::vector<News> told_;
 };
 
