@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """A worker that writes how it was started to $DUMP/RANK_RESTARTS.json: arguments, environment,
 working directory. While the restart count is below $DUMP_FAILS, all workers fail once all have
-written theirs."""
+written theirs: a file that is there is whole, since the launcher may end its writer at once."""
 
 import json
 import os
@@ -17,7 +17,9 @@ def main():
     restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
     facts = {"argv": words, "env": dict(os.environ), "cwd": os.getcwd()}
     path = pathlib.Path(os.environ["DUMP"], f"{os.environ['RANK']}_{restarts}.json")
-    path.write_text(json.dumps(facts), encoding="utf-8")
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps(facts), encoding="utf-8")
+    unfinished.rename(path)
     if restarts < int(os.environ.get("DUMP_FAILS", "0")):
         deadline = time.monotonic() + 60
         while (len(list(path.parent.glob(f"*_{restarts}.json"))) < int(os.environ["WORLD_SIZE"])
