@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Sums up ctest's JUnit files: what failed, how often and with which last words, what waited longer
-than it should, what was skipped and why, and one line of counts. Exit code 1 where something failed."""
+"""Sums up ctest's JUnit files: what waited longer than it should, what was skipped and why, what failed,
+how often and with which last words, and one line of counts. Exit code 1 where something failed."""
 
 import collections
 import pathlib
@@ -67,12 +67,12 @@ def main():
                 skipped.setdefault(reason(output), []).append(name)
     for name, waited in slow.items():
         print(f"slow: {name}: {waited}")
+    for why, names in skipped.items():
+        print(f"skipped: {', '.join(dict.fromkeys(names))}: {why}")
     for name, times in failed.most_common():
         print(f"failed: {name}" + (f" ({times} times)" if times > 1 else ""))
         for line in words[name]:
             print(f"    | {line}")
-    for why, names in skipped.items():
-        print(f"skipped: {', '.join(dict.fromkeys(names))}: {why}")
     total_skipped = sum(len(names) for names in skipped.values())
     print(f"{passed} passed, {failed.total()} failed, {total_skipped} skipped")
     sys.exit(1 if failed else 0)
