@@ -117,8 +117,7 @@ class ThreeHosts(unittest.TestCase):
         for host in self.hosts[1:]:
             host.run("hlaunch", "cluster", "join", *own_cluster_lab.join_words(said))
             said = self.hosts[0].run("hlaunch", "cluster", "token").stdout
-        lab.poll(lambda: self.free() == COUNT, 30, 0.2)
-        self.assertEqual(self.free(), COUNT, self.hosts[0].tail())
+        self.assert_comes_to(self.free, COUNT, timeout=30)
 
     def free(self):
         done = self.hosts[0].run("hlaunch", "nodes", "--json", check=False)
@@ -145,9 +144,13 @@ class ThreeHosts(unittest.TestCase):
             return None
         return {job["number"]: (job["state"], job["user"]) for job in json.loads(done.stdout)["jobs"]}
 
+    def assert_comes_to(self, ask, wanted, timeout=10):
+        """Calls `ask` until its answer is right."""
+        lab.poll(lambda: ask() == wanted, timeout, 0.2)
+        self.assertEqual(ask(), wanted, self.hosts[0].tail())
+
     def assert_jobs(self, wanted, timeout=10):
-        lab.poll(lambda: self.jobs() == wanted, timeout, 0.2)
-        self.assertEqual(self.jobs(), wanted, self.hosts[0].tail())
+        self.assert_comes_to(self.jobs, wanted, timeout)
 
     def said(self, name, job):
         """(pids of the ranks, {rank: its ticks}, what hlaunch warns of) from a job's log."""
@@ -309,18 +312,14 @@ class FromPackages(ThreeHosts):
     def assert_all_here(self):
         """Waits until the head hears from all hosts. After its restart each of them comes back in a
         time of its own, and until then its logs cannot be read. All of them have work."""
-        def states():
-            return [host["state"] for host in self.nodes_now()]
-        lab.poll(lambda: states() == ["busy"] * COUNT, 10, 0.2)
-        self.assertEqual(states(), ["busy"] * COUNT, self.hosts[0].tail())
+        self.assert_comes_to(lambda: [host["state"] for host in self.nodes_now()], ["busy"] * COUNT)
 
     def versions(self):
         return [host["version"].split("+")[0].split(" ")[0] for host in self.nodes_now()]
 
     def assert_versions(self, *wanted):
         """A head has a host's version from the last time that it heard from the host."""
-        lab.poll(lambda: self.versions() == list(wanted), 10, 0.2)
-        self.assertEqual(self.versions(), list(wanted), self.hosts[0].tail())
+        self.assert_comes_to(self.versions, list(wanted))
 
     def nobody_was_disturbed(self):
         for job, (name, _) in self.ran.items():
