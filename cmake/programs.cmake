@@ -68,8 +68,34 @@ endif()
 list(JOIN hlaunch_archives "\n" lines)
 file(WRITE ${CMAKE_BINARY_DIR}/archives.txt "${lines}\n")  # For deploy/sbom.
 
+# hlaunch_all_that_links(variable target …): the archives of ours that these targets link, and they themselves.
+function(hlaunch_all_that_links variable)
+  set(found)
+  set(left ${ARGN})
+  while(left)
+    list(POP_FRONT left target)
+    string(REGEX REPLACE "^\\$<LINK_ONLY:(.+)>$" "\\1" target "${target}")
+    if(NOT target MATCHES "^hlaunch_" OR target IN_LIST seen)
+      continue()
+    endif()
+    if(NOT TARGET ${target})
+      message(FATAL_ERROR "${target} has to be there before what links it")
+    endif()
+    list(APPEND seen ${target})
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      list(APPEND found ${target})
+    endif()
+    get_target_property(links ${target} INTERFACE_LINK_LIBRARIES)
+    if(links)
+      list(APPEND left ${links})
+    endif()
+  endwhile()
+  set(${variable} ${found} PARENT_SCOPE)
+endfunction()
+
 # hlaunch_program(name source [LOADS] ROOMS target …): a program in build/bin that is made of rooms. A
-# static one names all rooms and archives in one group, from which the linker takes what is used; the
+# static one names its rooms and all archives in one group, from which the linker takes what is used; the
 # packages' CMake targets would add shared libraries. LOADS: it loads libraries of the machine, so it
 # needs glibc's shared ones even then, and nothing else.
 function(hlaunch_program name source)
@@ -81,10 +107,7 @@ function(hlaunch_program name source)
     target_link_libraries(${name} PRIVATE ${ARG_ROOMS})
     return()
   endif()
-  get_property(ours GLOBAL PROPERTY hlaunch_libraries)
-  if(TARGET hlaunch_messages)
-    list(APPEND ours hlaunch_messages)
-  endif()
+  hlaunch_all_that_links(ours ${ARG_ROOMS})
   add_dependencies(${name} ${ours})
   list(TRANSFORM ours REPLACE "(.+)" "$<TARGET_FILE:\\1>")
   set_property(TARGET ${name} APPEND PROPERTY LINK_DEPENDS ${ours})

@@ -62,10 +62,26 @@ install_packages() {
   say "installing ${#missing[@]} packages: ${missing[*]}"
   local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
-  "${apt[@]}" update || fail "apt-get update failed; its lines above say why"
+  "${apt[@]}" update || fail "apt-get update failed; its lines above say why. Mend that, $again"
+  say_size "${apt[@]}" install --no-install-recommends "${missing[@]}"
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
-    fail "apt-get install failed; its lines above say why"
+    fail "apt-get install failed; its lines above say why. Mend that, $again"
 }
+again="then run ${0##*/} again: it goes on where it stopped"
+
+# say_size APT_COMMAND…: what it fetches and takes, in apt's words; fails where the disk has no room for that.
+say_size() {
+  local told needs free
+  told=$(LC_ALL=C "$@" --assume-no 2> /dev/null | sed -n 's/^Need to get \(.*\) of archives\.$/\1 to fetch/p
+    s/^After this operation, \(.*\) of additional disk space will be used\.$/\1 of disk/p') || true
+  [[ $told ]] || return 0
+  say "${told//$'\n'/, }"
+  needs=$(sed -n 's/^\([0-9,]*\)[0-9.]* MB of disk$/\1/p' <<< "$told") free=$(free_megabytes /usr)
+  needs=${needs//,/}
+  ((${needs:-0} < free)) || fail "there is no room for that: $free MB are free at /usr. Make room, $again"
+}
+
+free_megabytes() { df -Pm "$1" | awk 'NR == 2 { print $4 }'; }
 
 # Configures with the preset $1 (further words are cmake's) unless that was done since the presets
 # changed. Debian's cmake and ninja come first: the packages above are made for them.

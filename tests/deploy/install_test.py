@@ -6,13 +6,17 @@
 Usage: install_test.py BUILD_FOLDER [CLASS...]
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shlex
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from free_port import free_port
@@ -30,6 +34,10 @@ project(user LANGUAGES C)
 find_package(hlcomm 1.0 REQUIRED)
 add_executable(user user.c)
 target_link_libraries(user hlcomm::hlcomm)
+'''
+SMALL_PROJECT = '''cmake_minimum_required(VERSION 3.25)
+project(small LANGUAGES NONE)
+add_custom_target(hlaunch_for_a_job COMMAND sh -c "COMMAND_HERE" VERBATIM)
 '''
 
 
@@ -80,6 +88,56 @@ class Quickstart(unittest.TestCase):
         for tool, least in (("CMake", "cmake"), ("GCC", "gcc"), ("gRPC", "grpc")):
             version = self.told(f"echo $least_{least}").stdout.strip()
             self.assertTrue(f"{tool} {version}" in text, f"no page names {tool} {version}")
+
+    @contextlib.contextmanager
+    def small_tree(self, command, packages=""):
+        """A tree with the real quickstart, of which the build is one command of the shell."""
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder) / "tree"
+            (tree / "deploy").mkdir(parents=True)
+            for name in ("deploy/quickstart", "deploy/packages.sh", "CMakePresets.json"):
+                shutil.copy(ROOT / name, tree / name)
+            with open(tree / "deploy/packages.sh", "a", encoding="utf-8") as more:
+                more.write(packages)
+            (tree / "CMakeLists.txt").write_text(SMALL_PROJECT.replace("COMMAND_HERE", command), encoding="utf-8")
+            yield tree
+
+    def test_a_build_that_fails_is_told_with_the_way_on(self):
+        with self.small_tree("false") as tree:
+            done = run(tree / "deploy/quickstart")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"step 3 of 5: what a job needs: \d+ files")
+        self.assertIn("quickstart: the build failed; its lines above say why. Mend that, then run quickstart again: "
+                      "it goes on where it stopped", done.stdout)
+
+    def test_ctrl_c_is_told_with_the_way_on(self):
+        with self.small_tree("echo begun; exec sleep 600") as tree:
+            with subprocess.Popen([tree / "deploy/quickstart"], start_new_session=True, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as job:
+                while subprocess.run(["pgrep", "-g", str(job.pid), "-x", "ninja"], check=False,
+                                     stdout=subprocess.PIPE).returncode and job.poll() is None:
+                    time.sleep(0.1)
+                os.killpg(job.pid, signal.SIGINT)  # As a terminal does.
+                told = job.communicate(timeout=LIMIT)[0]
+        self.assertEqual(job.returncode, 130, told)
+        self.assertIn("quickstart: stopped; run it again to go on where it stopped", told)
+
+    def test_a_full_disk_is_told_as_that(self):
+        with self.small_tree("head -c 100M /dev/zero > full") as tree:
+            (tree / "build").mkdir()
+            done = run("unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=60M tmpfs "$1/build" && exec "$1/deploy/quickstart"',
+                       "sh", tree)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"quickstart: the disk of .*/tree/build is full \(\d+ MB are free\); make room, then run")
+
+    def test_a_network_that_is_gone_is_told_with_the_way_on(self):
+        with self.small_tree("true", "build_packages+=(hlaunch-no-such-package)\n") as tree:
+            apt = tree / "apt.conf"
+            apt.write_text(f'Dir::State::Lists "{tree}/lists";\nAcquire::Retries "0";\nAPT::Update::Error-Mode "any";\n',
+                           encoding="utf-8")
+            done = run("unshare", "-rn", tree / "deploy/quickstart", env={"APT_CONFIG": str(apt)})
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"quickstart: apt-get .* failed; its lines above say why. Mend that, then run quickstart again")
 
     def test_help(self):
         done = run(ROOT / "deploy/quickstart", "--help")
