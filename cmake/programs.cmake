@@ -114,6 +114,8 @@ function(hlaunch_program name source)
   set(how -static-pie $<$<BOOL:${HLAUNCH_PACKED_RELOCATIONS}>:-Wl,-z,pack-relative-relocs>)
   if(ARG_LOADS)
     set(how -pie -static-libstdc++ -static-libgcc)
+  else()  # An object of the program's own comes before glibc's archive.
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/launcher/no_clone3.cc)
   endif()
   target_link_options(${name} PRIVATE ${how} -Wl,-z,relro,-z,now
     $<$<BOOL:${HLAUNCH_QUIET_LINKER}>:-Wl,--no-warnings>)

@@ -75,7 +75,10 @@ int DeviceFiles::Open(absl::string_view path, int flags) const {
     fd = static_cast<int>(::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof(how)));
     if (fd >= 0 || errno != EAGAIN) break;
   }
-  if (fd < 0 && errno == ENOSYS) return ::open(absl::StrCat(root_, name).c_str(), flags);
+  // Container runtimes refuse a call that they do not know with EPERM.
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+    return ::open(absl::StrCat(root_, name).c_str(), flags);
+  }
   return fd;
 }
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/process/close_range.h"
 #include "proto/base/log.h"
 #include "proto/base/now.h"
 
@@ -111,7 +111,7 @@ void LeaveSignalsToTheJob() {
   LeaveSignalsToTheJob();
   // Closes inherited pipes: their readers must not wait for this process.
   ::dup2(socket, 3);
-  ::syscall(SYS_close_range, 4, ~0U, 0);
+  CloseRange(4);
   ::fcntl(3, F_SETFD, FD_CLOEXEC);
   Giver(3, receiver).Run();
   ::_exit(0);

@@ -161,12 +161,15 @@ bool SignalProcess(const ProcessEntry& entry, int signal) {
   if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;
   // Another process's pid may have been reused since it was read: take a pidfd, then check again.
   const UniqueFd pidfd = OpenPidfd(entry.pid);
+  // Without pidfds, the pid might be reused in the microseconds between the check and the signal.
   const bool unheld = !pidfd.valid() && !KernelHasPidfds();
   const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
   if (!again.has_value() || again->start_time != entry.start_time) return false;
-  // On an old kernel the pid might be reused in the microseconds since that check.
   if (unheld) return ::kill(entry.pid, signal) == 0;
-  return pidfd.valid() && ::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0;
+  if (!pidfd.valid()) return false;
+  if (::syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0) return true;
+  // We may not signal it, which kill says too, or a container runtime refuses the call.
+  return errno == EPERM && ::kill(entry.pid, signal) == 0;
 }
 
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared) {

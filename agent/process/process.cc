@@ -142,7 +142,10 @@ struct StartingProcess::State {
             memory.data(),
             memory.size()};
     int fd = -1;
-    pid = StartChild(&plan, KernelHasPidfds() ? &fd : nullptr);
+    const bool pidfds = KernelHasPidfds();
+    pid = StartChild(&plan, pidfds ? &fd : nullptr);
+    // A container runtime may know pidfd_open and refuse a clone that makes a pidfd.
+    if (pid < 0 && pidfds && (errno == EPERM || errno == ENOSYS)) pid = StartChild(&plan, nullptr);
     if (pid < 0) return NoResources(absl::StrCat("no new process: ", std::strerror(errno)));
     pidfd = fd >= 0 ? UniqueFd(fd) : NoticeExit(pid);
     if (pidfd.valid()) return absl::OkStatus();

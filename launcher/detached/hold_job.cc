@@ -9,7 +9,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/log_file.h"
+#include "agent/process/close_range.h"
 #include "agent/process/process.h"
 #include "agent/worker/taken_signals.h"
 #include "launcher/detached/log_line.h"
@@ -43,8 +43,7 @@ void LeaveTerminal() {
   const int null = ::open("/dev/null", O_RDWR);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(null, fd);
   // Closes inherited pipes: their readers must not wait for the job.
-  if (::syscall(SYS_close_range, 3, ~0U, 0) == 0) return;
-  for (int fd = 3; fd < 1024; ++fd) ::close(fd);  // Linux before 5.9.
+  CloseRange(3);
 }
 
 // One of the job's streams on its way to the log. Belongs to one thread.

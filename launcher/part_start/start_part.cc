@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "agent/process/close_range.h"
 #include "launcher/part_start/private_tmp.h"
 #include "launcher/part_start/run_tool.h"
 #include "launcher/part_start/unit_scope.h"
@@ -60,10 +61,10 @@ void CloseAllBut(std::vector<int> kept) {
   unsigned first = STDERR_FILENO + 1;
   for (const int fd : kept) {
     const auto here = static_cast<unsigned>(fd);
-    if (first < here) ::syscall(SYS_close_range, first, here - 1, 0);
+    CloseRange(first, here - 1);
     first = here + 1;
   }
-  ::syscall(SYS_close_range, first, ~0U, 0);
+  CloseRange(first);
 }
 
 void TakeSignals(bool taken) {

@@ -60,11 +60,11 @@ void PartHolder::Look() {
 }
 
 void PartHolder::Signal(int signal) {
-  if (pidfd_) {
-    ::syscall(SYS_pidfd_send_signal, pidfd_->native_handle(), signal, nullptr, 0);
-  } else if (!HasEnded(pid_, start_time_)) {
-    ::kill(pid_, signal);
+  if (pidfd_ &&
+      ::syscall(SYS_pidfd_send_signal, pidfd_->native_handle(), signal, nullptr, 0) == 0) {
+    return;
   }
+  if (!HasEnded(pid_, start_time_)) ::kill(pid_, signal);
 }
 
 void PartHolder::Reap() {

@@ -8,6 +8,7 @@ import shutil
 
 import jobs
 import lab
+import old_kernel
 
 OLD_KERNEL = pathlib.Path(__file__).with_name("old_kernel.py")
 WORKER = lab.BIN.parent / "tests/workers/hlaunch_test_static_worker"
@@ -66,8 +67,10 @@ class EmptyRoot(jobs.JobTest):
 class OldKernel(jobs.JobTest):
     """Linux 4.18, as far as system calls can tell."""
 
+    error, says = "ENOSYS", "Function not implemented"
+
     def old(self, node, *words):
-        return node.start(jobs.PYTHON, OLD_KERNEL, *words)
+        return node.start(jobs.PYTHON, OLD_KERNEL, "--error", self.error, *words)
 
     def start_old(self, *words):
         meet = ["--nnodes", 2, "--rdzv-endpoint", self.endpoint]
@@ -76,7 +79,7 @@ class OldKernel(jobs.JobTest):
     def test_it_is_old(self):
         run = self.old(self.nodes[0], jobs.PYTHON, "-c", "import os; os.pidfd_open(os.getpid())")
         self.assertEqual(run.wait(20), 1)
-        self.assertIn("Function not implemented", run.err)
+        self.assertIn(self.says, run.err)
 
     def test_one_node(self):
         run = self.old(self.nodes[0], lab.HLAUNCH, "--nproc-per-node", 2, "--no-python", "sh", "-c",
@@ -102,6 +105,37 @@ class OldKernel(jobs.JobTest):
             self.assertIn(run.wait(30), (jobs.OK, jobs.PREFLIGHT), str(run))
             self.assertIn("{", run.out, str(run))
         self.assert_nothing_left()
+
+    def test_each_call_is_done_without(self):
+        """Each newer call alone is refused: what hlaunch does instead must not need another."""
+        runs = {call: self.start_without(call, 29400 + number)
+                for number, call in enumerate(old_kernel.CALLS)}
+        for call, (one, two) in runs.items():
+            for run in one + two:
+                self.assertEqual(run.wait(60), jobs.OK, f"without {call}\n{run}")
+            said = sorted(line for run in two for line in run.out.splitlines())
+            self.assertEqual(said, ["[0] rank 0", "[1] rank 1"], f"without {call}")
+            self.assertEqual(one[0].out, "rank 0\n", f"without {call}")
+        self.assert_nothing_left()
+
+    def start_without(self, call, port):
+        """Starts a job of one node and one of both; their workers leave processes behind."""
+        worker = ["--no-python", "sh", "-c", "(setsid sleep 600 &); echo rank $RANK"]
+        meet = ["--nnodes", 2, "--rdzv-endpoint", f"node0:{port}", "--rdzv-id", call]
+        return ([self.old(self.nodes[0], "--only", call, lab.HLAUNCH, *worker)],
+                [self.old(node, "--only", call, lab.HLAUNCH, *meet, *worker)
+                 for node in self.nodes])
+
+
+class OldRuntime(OldKernel):
+    """An old container runtime: a system call that it does not know fails with EPERM."""
+
+    error, says = "EPERM", "Operation not permitted"
+
+    def setUp(self):
+        if not WORKER.exists():
+            self.skipTest("the programs are not static (HLAUNCH_STATIC): glibc needs clone3 there")
+        super().setUp()
 
 
 if __name__ == "__main__":
