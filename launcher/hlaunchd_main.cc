@@ -2,6 +2,7 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 #include "absl/strings/string_view.h"
+#include "agent/process/lack.h"
 #include "launcher/daemon/run_daemon.h"
 #include "launcher/head/run_head.h"
 #include "launcher/join/cluster_word.h"
@@ -10,6 +11,7 @@
 // hlaunchd, the node daemon of a cluster of the user's own hosts. With the word `head` it is the
 // head of the cluster. With `cluster` it carries out `hlaunch cluster`, which execs it.
 int main(int argc, char** argv) {
+  hlaunch::SayWhatIsLacking();
   hlaunch::ChooseNameServices();
   const absl::string_view word = argc > 1 ? argv[1] : "";
   if (word == "head") return hlaunch::RunHead(argc, argv);

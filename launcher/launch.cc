@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/event_hook/event_hook.h"
+#include "agent/process/lack.h"
 #include "agent/worker/keeper.h"
 #include "launcher/cluster/node_tasks.h"
 #include "launcher/cluster/place.h"
@@ -422,6 +423,7 @@ int RefuseSingletonSpawn() {
 
 int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<ProgramCommand>& agent_commands, const ConductFn& conduct) {
+  SayWhatIsLacking();
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   ChooseNameServices();
   DoWithoutOpenSslModules();

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/output/log_file.h"
+#include "agent/process/lack.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"
@@ -164,7 +165,8 @@ absl::StatusOr<std::unique_ptr<OutputWriter>> OutputWriter::Make() {
     state->thread = std::thread([state] { state->Run(); });
     ::pthread_setname_np(state->thread.native_handle(), "hl-output");
   } catch (const std::system_error& error) {
-    status = absl::ResourceExhaustedError(absl::StrCat("no thread for output: ", error.what()));
+    status = absl::ResourceExhaustedError(
+        absl::StrCat("no thread for output: ", NoThreadWords(error.code().value())));
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (!status.ok()) return status;

@@ -8,10 +8,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "agent/process/lack.h"
 
 namespace hlaunch {
 namespace {
@@ -74,7 +74,7 @@ absl::StatusOr<UniqueFd> AgentSignals(const SignalNumbers& named) {
   }
   UniqueFd fd(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) {
-    return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat("signalfd: ", NoDescriptorWords(errno)));
   }
   return fd;
 }

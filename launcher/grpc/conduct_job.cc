@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/process/descendants.h"
+#include "agent/process/thread_room.h"
 #include "agent/worker/taken_signals.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/grpc/own_rendezvous.h"
@@ -247,6 +248,14 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     return kExitNoResources;
   }
   RaiseDescriptorLimit();
+  // A host's starter takes as many as a worker.
+  const int hosts = static_cast<int>(prepared->plan.hosts.size());
+  absl::Status room = CheckDescriptors(LeastDescriptors(hosts, true));
+  if (room.ok()) room = CheckThreadsOfAgent();
+  if (!room.ok()) {
+    LogError(room.message());
+    return kExitNoResources;
+  }
   const uint16_t port = prepared->listening.port;
   const auto own =
       OwnRendezvous::Start(prepared->spec, prepared->trust, std::move(prepared->listening));

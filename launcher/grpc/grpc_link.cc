@@ -17,6 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/process/thread_room.h"
 #include "agent/worker/keeper.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/grpc/ask.h"
@@ -583,6 +584,7 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ListenAndPrint(const JobSpec& spec, co
 
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options) {
+  HLAUNCH_RETURN_IF_ERROR(CheckThreadsOfAgent());
   const absl::StatusOr<Trust> usable = Trust::Of(spec.token, spec.certificates, spec.tls);
   if (!usable.ok()) return absl::UnauthenticatedError(usable.status().message());
   const Trust& trust = *usable;

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "agent/observe/metrics_server.h"
+#include "agent/process/thread_room.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/steady_timer.hpp"
@@ -56,16 +57,7 @@ constexpr Duration kStopLimit =
     std::chrono::seconds(15);  // What a stop may take, a slow disk included.
 
 // Why this process cannot start a thread; empty if it can.
-std::string WhyNoThread() {
-  pthread_t thread;
-  const int error = ::pthread_create(
-      &thread, nullptr, [](void* nothing) { return nothing; }, nullptr);
-  if (error == 0) ::pthread_join(thread, nullptr);
-  if (error == 0) return "";
-  return absl::StrCat("cannot start a thread: ", std::strerror(error),
-                      "; raise the limit of processes (TasksMax= of the unit, the pod's limit of "
-                      "pids, ulimit -u)");
-}
+std::string WhyNoThread() { return std::string(CheckThreads(1).message()); }
 
 // Called when the stop hangs. Either a file system does not answer, or there is a bug: the journal
 // can bear that. Or no thread can be started: gRPC 1.51 counts a thread that it could not start,
@@ -325,6 +317,10 @@ int ServeJobs(int argc, char** argv,
   const absl::Status begun = beginning->shared ? absl::OkStatus() : LeadAlone(*beginning, jobs);
   if (!begun.ok()) {
     LogError(begun.message());
+    return kExitNoResources;
+  }
+  if (const absl::Status room = CheckThreadsOfAgent(); !room.ok()) {
+    LogError(room.message());
     return kExitNoResources;
   }
   RendezvousServer::Options serving;

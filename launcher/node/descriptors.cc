@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/process/lack.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -18,7 +21,11 @@ namespace {
 
 // For listeners, event loops, gRPC and some short connections.
 constexpr uint64_t kOwn = 64;
-constexpr uint64_t kOwnWorker = 4;        // Two pipes, a pidfd and its copy in the loop.
+constexpr uint64_t kOwnWorker = 4;  // Two pipes, a pidfd and its copy in the loop.
+// What the smallest jobs were seen to need. With less, what is refused would end the process.
+constexpr uint64_t kLeastAlone = 18;
+constexpr uint64_t kLeastTogether = 30;
+constexpr uint64_t kStartingWorker = 6;
 constexpr uint64_t kMaxReserved = 16384;  // They cost 128 KiB of kernel memory.
 
 }  // namespace
@@ -40,6 +47,27 @@ void ReserveDescriptors(uint64_t count) {
 uint64_t DescriptorLimit() {
   rlimit limit = {};
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+uint64_t LeastDescriptors(int nproc, bool meets_others) {
+  return (meets_others ? kLeastTogether : kLeastAlone) +
+         kStartingWorker * static_cast<uint64_t>(nproc);
+}
+
+absl::Status CheckDescriptors(uint64_t count) {
+  const uint64_t limit = DescriptorLimit();
+  if (limit > kMaxReserved) return absl::OkStatus();
+  std::vector<UniqueFd> free;
+  while (free.size() < count) {
+    free.emplace_back(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
+    if (!free.back().valid()) {
+      const int error = errno;
+      return absl::ResourceExhaustedError(
+          absl::StrCat("this node needs ", count, " more descriptors to begin and can have ",
+                       free.size() - 1, " of ", limit, ": ", NoDescriptorWords(error)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Ceiling DecideCeiling(const DescriptorNeed& need, uint64_t limit) {

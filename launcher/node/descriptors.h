@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace hlaunch {
 
 // Raises this process's soft limit on open descriptors to the hard limit. Returns the limit before,
@@ -20,6 +22,16 @@ std::optional<uint64_t> RaiseDescriptorLimit();
 //
 // Requires: descriptor 0 is open; no other thread was started yet.
 void ReserveDescriptors(uint64_t count);
+
+// Returns the number of descriptors without which a node that starts `nproc` workers cannot begin;
+// a node with a rendezvous client needs more than one that runs alone. Pure.
+uint64_t LeastDescriptors(int nproc, bool meets_others);
+
+// Checks that this process can open `count` more descriptors. If the limit is high, it is not
+// looked at closely.
+//
+// Errors: ResourceExhausted - the message says how many there are and how to get more.
+absl::Status CheckDescriptors(uint64_t count);
 
 // Returns the present soft limit.
 uint64_t DescriptorLimit();

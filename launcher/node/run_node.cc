@@ -161,9 +161,15 @@ void TellBeginning(const Options& options, const JobSpec& spec) {
 // This node's part of the job. Belongs to the main thread: Make, then Run, once each.
 class NodeRun {
  public:
-  // All four arguments outlive this object.
-  NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook)
-      : options_(options), spec_(spec), keeper_(keeper), hook_(hook) {}
+  // All references outlive this object.
+  // `descriptors_before`: the workers' limit; unset: ours.
+  NodeRun(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook,
+          std::optional<uint64_t> descriptors_before)
+      : options_(options),
+        spec_(spec),
+        keeper_(keeper),
+        hook_(hook),
+        descriptors_before_(descriptors_before) {}
 
   // Makes what the agent needs: the log directory, the link, the output relay. Returns kExitOk, or
   // logs the error and returns the exit code.
@@ -191,7 +197,7 @@ class NodeRun {
   const JobSpec& spec_;
   KeeperLink& keeper_;
   EventHook& hook_;
-  std::optional<uint64_t> descriptors_before_;
+  const std::optional<uint64_t> descriptors_before_;
   std::unique_ptr<LogDirectory> logs_;
   std::unique_ptr<Tap> tap_;  // Null if the user wants none, or if making it failed.
   // For files that the workers need. Null: in the logs' directory.
@@ -224,7 +230,6 @@ int NodeRun::Make(const ConnectFn& connect) {
     TellUnable(spec_, options_, connect, std::string(made.message()), kExitNoResources);
     return kExitNoResources;
   }
-  descriptors_before_ = RaiseDescriptorLimit();
   ReserveDescriptors(DecideCeiling({.nproc = spec_.worker.nproc}, DescriptorLimit()).needed);
   const absl::StatusOr<std::string> address = NamedAddress(spec_);
   if (!address.ok()) {
@@ -434,7 +439,15 @@ void NodeRun::Tell(const Goodput& goodput) const {
 NodeEnd RunNode(const Options& options, const JobSpec& spec, KeeperLink& keeper, EventHook& hook,
                 const ConnectFn& connect, int restarts_used) {
   TellBeginning(options, spec);
-  NodeRun node(options, spec, keeper, hook);
+  const std::optional<uint64_t> descriptors_before = RaiseDescriptorLimit();
+  const uint64_t least = LeastDescriptors(spec.worker.nproc, NeedsGrpc(spec));
+  if (const absl::Status room = CheckDescriptors(least); !room.ok()) {
+    LogError(room.message());
+    const bool enough = CheckDescriptors(LeastDescriptors(0, true)).ok();
+    if (enough) TellUnable(spec, options, connect, std::string(room.message()), kExitNoResources);
+    return {kExitNoResources, std::nullopt, std::nullopt};
+  }
+  NodeRun node(options, spec, keeper, hook, descriptors_before);
   if (const int refused = node.Make(connect); refused != kExitOk) {
     return {refused, std::nullopt, std::nullopt};
   }

@@ -3,6 +3,7 @@
 
 #include "launcher/node/descriptors.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -10,8 +11,12 @@
 #include <fstream>
 #include <string>
 
+#include "proto/base/unique_fd.h"
+
 namespace hlaunch {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(DecideCeiling, CountsAgentsAndTheirWorkersAtTheStore) {
   const struct {
@@ -53,6 +58,23 @@ TEST(RaiseDescriptorLimit, RaisesToTheHardLimitAndTellsTheOldOne) {
   EXPECT_EQ(DescriptorLimit(), before.rlim_max);
   EXPECT_EQ(RaiseDescriptorLimit(), std::nullopt);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+TEST(CheckDescriptors, SaysHowManyThereAreAndHowToGetMore) {
+  rlimit before = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const UniqueFd lowest(::dup(STDIN_FILENO));
+  const auto taken = static_cast<rlim_t>(lowest.get());  // All below are.
+  const rlimit low = {taken + 10, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const absl::Status enough = CheckDescriptors(5);
+  const absl::Status short_of = CheckDescriptors(20);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(enough.ok()) << enough;
+  EXPECT_TRUE(absl::IsResourceExhausted(short_of)) << short_of;
+  EXPECT_THAT(std::string(short_of.message()),
+              HasSubstr("needs 20 more descriptors to begin and can have "));
+  EXPECT_THAT(std::string(short_of.message()), HasSubstr("; raise the limit (ulimit -n"));
 }
 
 // The size of this process's descriptor table.

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <exception>
+#include <string>
+
+namespace hlaunch {
+
+// What the system does not give, in words for the person.
+
+// The reason and the way out if a thread or a process cannot be started because of `error`, an
+// errno. Pure.
+std::string NoThreadWords(int error);
+
+// The same for a descriptor or what comes with one. Pure.
+std::string NoDescriptorWords(int error);
+
+// One sentence about an exception that nobody caught. Pure.
+std::string LackWords(const std::exception_ptr& exception);
+
+// A library of ours throws if it is refused a thread, a descriptor or memory where it cannot do
+// without. From this call on, such an exception says so in one sentence before it aborts this
+// process.
+void SayWhatIsLacking();
+
+}  // namespace hlaunch
