@@ -10,13 +10,11 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -27,7 +25,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/process/close_range.h"
 #include "agent/process/descendants.h"
+#include "agent/process/lack.h"
 #include "agent/process/process.h"
 #include "agent/worker/fence.h"
 #include "agent/worker/obituary.h"
@@ -46,19 +46,14 @@ using std::chrono::seconds;
 constexpr seconds kCleanUpTime(10);
 constexpr seconds kObituaryTime(5);
 constexpr seconds kDyingTime(1);  // For a killed agent to die, unless it is stuck in the kernel.
+constexpr seconds kAskedTime(5);  // For an agent that has not begun, from a signal to its end.
+constexpr seconds kPaused(1);     // If the keeper itself is later than this, it was paused.
 
 // None of our descriptors may become 0, 1 or 2 when hlaunch was started without those.
 void FillStandardDescriptors() {
   int fd = ::open("/dev/null", O_RDWR);
   while (fd >= 0 && fd < 3) fd = ::dup(fd);
   if (fd >= 3) ::close(fd);
-}
-
-// Closes the descriptors from `first` to `last`; none if `last` is smaller.
-void CloseRange(unsigned first, unsigned last) {
-  if (first > last || ::syscall(SYS_close_range, first, last, 0) == 0) return;
-  constexpr unsigned kMost = 65536;  // Linux before 5.9 needs a call for each.
-  for (unsigned fd = first; fd <= std::min(last, kMost); ++fd) ::close(static_cast<int>(fd));
 }
 
 // The keeper's state. Belongs to the keeper's only thread.
@@ -70,7 +65,11 @@ struct Keeper {
   std::optional<Obituary> obituary;
   std::vector<std::string> directories;  // The agent's own directories.
   Fence fence;
-  std::string standstill;  // Why the agent was killed; empty if it was not.
+  std::optional<Instant> begin_until;  // Unset: the agent has begun.
+  SignalNumbers ending;                // The signals that ask the agent to end.
+  int asked = 0;                       // The first of them before the agent had begun; 0: none.
+  std::string standstill;              // Why the agent was killed; empty if it was not.
+  int killed_code = kExitAgentLost;    // The exit code if the agent was killed.
   std::optional<ExitStatus> agent_status;
   int ended = 0;  // The agent's processes killed before its own death was seen.
 };
@@ -100,9 +99,13 @@ void ReadSignals(Keeper* keeper) {
     const int signal = static_cast<int>(info.ssi_signo);
     if (signal == SIGCHLD) {
       ReapAll(keeper);
-    } else {
-      ::kill(keeper->agent, signal);  // The agent is not reaped yet: the pid is its own.
+      continue;
     }
+    ::kill(keeper->agent, signal);  // The agent is not reaped yet: the pid is its own.
+    const bool ends = std::count(keeper->ending.begin(), keeper->ending.end(), signal) > 0;
+    if (!ends || !keeper->begin_until.has_value() || keeper->asked != 0) continue;
+    keeper->asked = signal;
+    keeper->begin_until = std::min(*keeper->begin_until, MonotonicClock().Now() + kAskedTime);
   }
 }
 
@@ -114,6 +117,8 @@ bool ReadLink(Keeper* keeper) {
     const absl::string_view text(message.data(), static_cast<size_t>(n));
     if (const std::optional<Instant> until = DecodeSignOfLife(text)) {
       keeper->fence.Allow(*until, MonotonicClock().Now());
+    } else if (text == kBegunWord) {
+      keeper->begin_until.reset();
     } else if (absl::StartsWith(text, kDirectoryWord)) {
       keeper->directories.emplace_back(text.substr(kDirectoryWord.size()));
     } else {
@@ -152,8 +157,8 @@ std::string WhyTheFenceFell(const Keeper& keeper) {
 }
 
 // Kills the workers, and the agent with them so that it cannot report their deaths as failures.
-void EndAgent(Keeper* keeper) {
-  keeper->standstill = WhyTheFenceFell(*keeper);
+void EndAgent(Keeper* keeper, std::string why) {
+  keeper->standstill = std::move(why);
   // The kernel kills the workers of an agent that dies, but not those of one that is stuck in the
   // kernel.
   const std::vector<ProcessEntry> below = Descendants(keeper->agent);
@@ -167,11 +172,48 @@ void EndAgent(Keeper* keeper) {
   keeper->agent_status = ExitStatus{0, SIGKILL, false};  // What it still does no longer counts.
 }
 
-void WaitForAgent(Keeper* keeper) {
+// Ends an agent that has not begun in time. Something that it needs never comes: a thread that the
+// kernel refuses, a file system that does not answer.
+void EndUnlessBegun(Keeper* keeper, Duration begin_time) {
+  while (keeper->link.valid() && ReadLink(keeper)) {
+  }
+  const Instant now = MonotonicClock().Now();
+  if (!keeper->begin_until.has_value() || now < *keeper->begin_until) return;
+  if (now > *keeper->begin_until + kPaused) {  // The agent was paused too, perhaps.
+    keeper->begin_until = now + kAskedTime;
+    return;
+  }
+  const std::string where = absl::StrCat(" (it ", DescribeStandstill(keeper->agent), ")");
+  if (keeper->asked != 0) {
+    keeper->killed_code = kExitSignalBase + keeper->asked;
+    EndAgent(keeper, absl::StrCat("has not begun its work, nor ended after ",
+                                  SignalName(keeper->asked), where));
+  } else {
+    keeper->killed_code = kExitNoResources;
+    const double limit = std::chrono::duration<double>(begin_time).count();
+    EndAgent(keeper, absl::StrCat("has not begun its work within ", limit, " s", where));
+  }
+}
+
+// When WaitForAgent has to look at the clock; unset if only a message or a signal changes anything.
+std::optional<Instant> NextLook(const Keeper& keeper) {
+  const std::optional<Instant> fence = keeper.fence.NextLook(MonotonicClock().Now());
+  if (!fence.has_value() || !keeper.begin_until.has_value()) {
+    return fence.has_value() ? fence : keeper.begin_until;
+  }
+  return std::min(*fence, *keeper.begin_until);
+}
+
+void WaitForAgent(Keeper* keeper, Duration begin_time) {
   while (!keeper->agent_status.has_value()) {
-    TakeNext(keeper, keeper->fence.NextLook(MonotonicClock().Now()));
+    TakeNext(keeper, NextLook(*keeper));
     if (keeper->agent_status.has_value()) break;
-    if (keeper->fence.Fallen(MonotonicClock().Now())) EndAgent(keeper);
+    const Instant now = MonotonicClock().Now();
+    if (keeper->fence.Fallen(now)) {
+      EndAgent(keeper, WhyTheFenceFell(*keeper));
+    } else if (keeper->begin_until.has_value() && now >= *keeper->begin_until) {
+      EndUnlessBegun(keeper, begin_time);
+    }
   }
   // The agent's last messages may still be unread.
   while (keeper->link.valid() && ReadLink(keeper)) {
@@ -233,16 +275,13 @@ int Conclude(Keeper* keeper) {
     std::error_code ignored;
     std::filesystem::remove_all(directory, ignored);
   }
-  return kExitAgentLost;
+  return keeper->killed_code;
 }
 
-int BeKeeper(Keeper keeper, const SignalNumbers& named, std::vector<int> kept) {
+int BeKeeper(Keeper keeper, std::vector<int> kept, Duration begin_time) {
   // A terminal in tostop mode must not stop the keeper when it writes its last messages.
   ::signal(SIGTTOU, SIG_IGN);
   ::prctl(PR_SET_NAME, "hlaunch-keeper", 0, 0, 0);
-  absl::StatusOr<UniqueFd> signals = AgentSignals(named);
-  HLAUNCH_CHECK(signals.ok());
-  keeper.signals = *std::move(signals);
   // The other descriptors that hlaunch inherited are the agent's: a pipe's reader must not wait for
   // the keeper.
   kept.push_back(keeper.signals.get());
@@ -253,17 +292,24 @@ int BeKeeper(Keeper keeper, const SignalNumbers& named, std::vector<int> kept) {
     CloseRange(next, static_cast<unsigned>(fd) - 1);
     next = static_cast<unsigned>(fd) + 1;
   }
-  CloseRange(next, ~0U);
+  CloseRange(next);
   ::malloc_trim(0);
-  WaitForAgent(&keeper);
+  keeper.begin_until = MonotonicClock().Now() + begin_time;
+  WaitForAgent(&keeper, begin_time);
   return Conclude(&keeper);
 }
 
 }  // namespace
 
 int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named,
-                   std::vector<int> kept) {
+                   std::vector<int> kept, Duration begin_time) {
   FillStandardDescriptors();
+  if (::access("/proc/self/stat", R_OK) != 0) {
+    LogError(
+        "cannot start: /proc is missing, and without it no process that workers leave behind can "
+        "be found; mount it (mount -t proc proc /proc; for a chroot, at DIRECTORY/proc)");
+    return kExitNoResources;
+  }
   BlockAgentSignals(named);
   BecomeSubreaper();
   Keeper keeper;
@@ -273,21 +319,33 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers
   }
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
-    LogError(absl::StrCat("cannot start: no socket: ", std::strerror(errno)));
+    LogError(absl::StrCat("cannot start: no socket: ", NoDescriptorWords(errno)));
     return kExitNoResources;
   }
   keeper.link = UniqueFd(sockets[0]);
   UniqueFd agent_end(sockets[1]);
+  absl::StatusOr<UniqueFd> signals = AgentSignals(named);
+  if (!signals.ok()) {
+    LogError(absl::StrCat("cannot start: ", signals.status().message()));
+    return kExitNoResources;
+  }
+  keeper.signals = *std::move(signals);
+  keeper.ending = EndingSignals(named);
+  const pid_t keeper_pid = ::getpid();
   keeper.agent = ::fork();
   if (keeper.agent < 0) {
-    LogError(absl::StrCat("cannot start: no new process: ", std::strerror(errno)));
+    LogError(absl::StrCat("cannot start: no new process: ", NoThreadWords(errno)));
     return kExitNoResources;
   }
   if (keeper.agent > 0) {
     agent_end.Close();
-    return BeKeeper(std::move(keeper), named, std::move(kept));
+    return BeKeeper(std::move(keeper), std::move(kept), begin_time);
   }
+  // Until the agent has begun, it does not look at the keeper's end.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != keeper_pid) return kExitAgentLost;
   keeper.link.Close();
+  keeper.signals.Close();
   // A terminal sends signals to the keeper's process group. In its own session the agent gets
   // Ctrl-C only once, from the keeper.
   ::setsid();

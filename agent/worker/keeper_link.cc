@@ -4,6 +4,7 @@
 #include "agent/worker/keeper_link.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,6 +61,11 @@ absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
 void KeeperLink::LeaveBehind(const std::string& directory) const {
   const std::string message = absl::StrCat(kDirectoryWord, directory);
   (void)::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void KeeperLink::SayBegun() const {
+  ::prctl(PR_SET_PDEATHSIG, 0);
+  (void)::send(socket_.get(), kBegunWord.data(), kBegunWord.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void KeeperLink::ShowLife(Instant until) const {

@@ -34,6 +34,11 @@ class KeeperLink {
   // Readable once the keeper is dead, and never before. Do not read from it.
   int fd() const { return socket_.get(); }
 
+  // Says that this process has begun: from now on it reads its signals and watches fd(). Until then
+  // it dies with its keeper, and the keeper ends it if it takes too long (kBeginTime). Call it in
+  // the thread that called RunUnderKeeper.
+  void SayBegun() const;
+
   // Makes the keeper run `argv` if the agent is killed. It runs after everything else has ended,
   // for at most 5 s. `env` is added to the keeper's own environment: secrets belong there, since
   // argv is public. A later call replaces an earlier one.

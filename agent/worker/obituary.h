@@ -21,6 +21,9 @@ struct Obituary {
 // The message that names a directory to remove after a killed agent: this word, then the path.
 inline constexpr absl::string_view kDirectoryWord = "directory ";
 
+// The message with which the agent says that it has begun.
+inline constexpr absl::string_view kBegunWord = "begun";
+
 inline constexpr size_t kMaxObituaryBytes = 64 * 1024;
 
 // Encodes everything in one message: "2\0argv0\0argv1\0NAME=value". It has the count of argv, then

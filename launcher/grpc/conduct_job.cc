@@ -271,6 +271,7 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
   }
   const std::unique_ptr<PageServer> page =
       ServePageOf(given, environment, prepared->spec, **own, port);
+  keeper.SayBegun();
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
   absl::StatusOr<JobEnd> end = conductor.Run();
   if (!end.ok()) {

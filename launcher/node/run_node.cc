@@ -321,6 +321,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
     kept = true;
     KeepStarted(options_.detached_directory).IgnoreError();
   };
+  keeper_.SayBegun();
   asio::steady_timer belief(loop_);
   ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);

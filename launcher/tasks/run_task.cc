@@ -295,6 +295,7 @@ int RunTask(const NodeTasks& tasks, const Environment& environment, Duration pat
       return kExitNoResources;
     }
     ::signal(SIGPIPE, SIG_IGN);
+    keeper.SayBegun();
     return Task(tasks, environment, *std::move(listener), *std::move(signals), std::move(keeper))
         .Serve(patience);
   });

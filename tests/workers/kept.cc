@@ -4,7 +4,7 @@
 // A small agent under a real keeper, for tests. It carries out its arguments in order, then prints
 // every signal it gets. SIGTERM ends it with code 3, the keeper's death with code 4.
 //
-//   kept [exit N] [abort] [threads N] [run SHELL-COMMAND]… [obituary FILE] [directory DIR]
+//   kept [exit N] [abort] [late] [threads N] [run SHELL-COMMAND]… [obituary FILE] [directory DIR]
 //        [exec]
 //        [on SIGNAL stop|spin]   stands still from that signal on, half a second before its
 //                                workers must end
@@ -55,6 +55,14 @@ SignalNumbers Named() {
   return named;
 }
 
+// What KEPT_BEGIN_MS says; else the usual.
+Duration BeginTime() {
+  const char* text = std::getenv("KEPT_BEGIN_MS");
+  int ms = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &ms) ? std::chrono::milliseconds(ms)
+                                                        : kBeginTime;
+}
+
 // The agent's reaction to one of the signals.
 struct Standstill {
   int signal = 0;
@@ -67,7 +75,14 @@ void StandStill(const KeeperLink& link, const Standstill& how) {
   for (volatile uint64_t turns = 0; how.spins;) turns = turns + 1;
 }
 
+// Never begins, as if something that it needs did not come.
+int BeLate() {
+  Say(absl::StrCat("agent ", ::getpid()));
+  while (true) ::pause();
+}
+
 int ServeSignals(const KeeperLink& link, const Standstill& standstill) {
+  link.SayBegun();
   const UniqueFd signals = AgentSignals(Named()).value();
   Say(absl::StrCat("agent ", ::getpid()));
   while (true) {
@@ -96,6 +111,7 @@ int Agent(KeeperLink link, char** words, char* program) {
     const std::string verb = *words;
     int code = 0;
     if (verb == "abort") std::abort();
+    if (verb == "late") return BeLate();
     if (verb == "exec") {
       std::vector<std::string> env = Environment();
       env.push_back(link.ForExec());
@@ -138,5 +154,5 @@ int main(int, char** argv) {
   if (link.ok()) return hlaunch::Agent(*std::move(link), argv + 1, argv[0]);
   return hlaunch::RunUnderKeeper(
       [argv](KeeperLink made) { return hlaunch::Agent(std::move(made), argv + 1, argv[0]); },
-      hlaunch::Named());
+      hlaunch::Named(), {}, hlaunch::BeginTime());
 }

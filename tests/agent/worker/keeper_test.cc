@@ -153,6 +153,41 @@ TEST(Keeper, ThatWasStoppedItselfJudgesOnceItGoesOn) {
   EXPECT_THAT(kept.ReadAll(), HasSubstr("and its loop does not turn"));
 }
 
+Command LateWithin(int ms) {
+  Command command = Kept({"late"});
+  command.env = OurEnvironment();
+  command.env.push_back(absl::StrCat("KEPT_BEGIN_MS=", ms));
+  return command;
+}
+
+TEST(Keeper, EndsAnAgentThatDoesNotBegin) {
+  Child kept(LateWithin(300));
+  const pid_t agent = kept.PidAfter("agent ");
+  EXPECT_EQ(kept.Wait().exit_code, kExitNoResources);
+  EXPECT_FALSE(Exists(agent));
+  EXPECT_THAT(kept.ReadAll(),
+              HasSubstr(absl::StrCat("the agent (pid ", agent,
+                                     ") has not begun its work within 0.3 s (it waits")));
+}
+
+TEST(Keeper, EndsAnAgentThatDoesNotBeginAndIsAskedToEnd) {
+  Child kept(LateWithin(1500));
+  const pid_t agent = kept.PidAfter("agent ");
+  kept.process().Signal(SIGTERM);
+  EXPECT_EQ(kept.Wait().exit_code, kExitSignalBase + SIGTERM);
+  EXPECT_FALSE(Exists(agent));
+  EXPECT_THAT(kept.ReadAll(),
+              HasSubstr("has not begun its work, nor ended after SIGTERM (it waits"));
+}
+
+TEST(Keeper, TakesAnAgentThatHasNotBegunAlong) {
+  Child kept(LateWithin(1000000));
+  const pid_t agent = kept.PidAfter("agent ");
+  kept.process().Signal(SIGKILL);
+  EXPECT_EQ(kept.Wait().signal, SIGKILL);
+  EXPECT_TRUE(Gone(agent));
+}
+
 TEST(Keeper, EndsWhatAnExitedAgentLeaves) {
   Child kept(Kept({"run", "setsid sleep 1000 & sleep 1000"}));
   const pid_t agent = kept.PidAfter("agent ");
