@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/pmix/groups.h"
@@ -29,9 +30,10 @@ class InfoList {
     library_.info_load(&Next(), key, &number, PMIX_UINT32);
   }
   void Add(const char* key, bool flag) { library_.info_load(&Next(), key, &flag, PMIX_BOOL); }
-  // `map` comes from generate_regex or generate_ppn.
+  // `map` comes from generate_regex or generate_ppn. libpmix 3 has no type of its own for it.
   void AddMap(const char* key, const char* map) {
-    library_.info_load(&Next(), key, map, PMIX_REGEX);
+    const bool is_text = absl::StartsWith(map, "pmix[");
+    library_.info_load(&Next(), key, map, is_text ? PMIX_STRING : PMIX_REGEX);
   }
   void AddRank(const char* key, Rank rank) {
     const auto number = static_cast<pmix_rank_t>(rank);

@@ -12,8 +12,8 @@
 
 namespace hlaunch {
 
-// The functions of libpmix that are used, from any release on this machine: 4.x to 6.x have one
-// ABI.
+// The functions of libpmix that are used, from any release on this machine: what is used of 3.1
+// to 6.x has one ABI.
 struct PmixLibrary {
   decltype(&::PMIx_server_init) server_init = nullptr;
   decltype(&::PMIx_server_register_nspace) register_nspace = nullptr;
@@ -22,7 +22,7 @@ struct PmixLibrary {
   decltype(&::PMIx_server_dmodex_request) dmodex_request = nullptr;
   decltype(&::PMIx_generate_regex) generate_regex = nullptr;
   decltype(&::PMIx_generate_ppn) generate_ppn = nullptr;
-  decltype(&::PMIx_Info_load) info_load = nullptr;
+  decltype(&::PMIx_Info_load) info_load = nullptr;  // Before 4.2: made of what there is.
   decltype(&::PMIx_Error_string) error_string = nullptr;
   decltype(&::PMIx_Get_version) version = nullptr;
 };

@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kLibrary[] = "libpmix.so.2";  // Of releases 4.x to 6.x.
+constexpr char kLibrary[] = "libpmix.so.2";  // Of releases 3.x to 6.x.
 constexpr absl::string_view kFolders[] = {"/usr/local/lib",
                                           "/usr/lib/x86_64-linux-gnu/pmix2/lib",
                                           "/usr/lib/aarch64-linux-gnu/pmix2/lib",
