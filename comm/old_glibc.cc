@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// The functions of glibc that libhlcomm for old systems uses and glibc 2.28 lacks. Only
-// deploy/build_hlcomm links this; outside of that library these names are glibc's own.
+// The functions of glibc that libhlcomm and hlaunch-pmix for old systems use and glibc 2.28 lacks.
+// Only deploy/build_portable links this; elsewhere these names are glibc's own.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ int Look(int folder, const char* path, void* about, int flags) {
 
 extern "C" {
 
-char __libc_single_threaded = 0;  // 2.32. It is 0, since Python has threads.
+char __libc_single_threaded = 0;  // 2.32. It is 0, since Python and libpmix have threads.
 
 // 2.30. A change of the wall clock changes how long this waits; callers look at their own clock.
 int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
@@ -62,7 +62,13 @@ uint32_t arc4random() {
 
 // 2.33. Before, headers mapped these to other functions.
 int stat(const char* path, struct stat* about) { return Look(AT_FDCWD, path, about, 0); }
+int lstat(const char* path, struct stat* about) {
+  return Look(AT_FDCWD, path, about, AT_SYMLINK_NOFOLLOW);
+}
 int fstat(int fd, struct stat* about) { return Look(fd, "", about, AT_EMPTY_PATH); }
 int fstat64(int fd, struct stat64* about) { return Look(fd, "", about, AT_EMPTY_PATH); }
+
+// 2.32. Neither of the two names signals.
+const char* sigabbrev_np(int /*signal*/) { return nullptr; }
 
 }  // extern "C"

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "agent/mpi/pmix_words.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -23,8 +24,9 @@ namespace fs = std::filesystem;
 
 // The names of other launchers that hlaunch replaces; see ProgramName and IsMpirunName.
 constexpr const char* kAliases[] = {"torchrun", "mpirun", "mpiexec"};
-// The programs that a node of a job needs.
-constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent"};
+// The programs that a node of a job needs, and the one that only Open MPI programs need: it is not
+// in every build.
+constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent", kPmixProgram};
 
 absl::Status Cannot(absl::string_view what, const fs::path& path, const std::error_code& why) {
   return absl::InvalidArgumentError(
@@ -90,6 +92,7 @@ absl::StatusOr<std::vector<std::string>> InstallCopies(const std::string& self,
   std::vector<std::string> copies;
   for (const char* name : kPrograms) {
     const fs::path from = FindProgram(self, name);
+    if (from.empty() && absl::string_view(name) == kPmixProgram) continue;
     if (from.empty()) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no program ", name, " beside ", self));

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""libhlcomm for old systems can be built, exports what it should, and works beside torch. The bill
-of materials lists what is inside the programs.
+"""libhlcomm for old systems can be built, exports what it should, and works beside torch;
+hlaunch-pmix for old systems serves Open MPI. The bill of materials lists what is inside the
+programs.
 
 Usage: hlcomm_test.py BUILD_FOLDER [CLASS...]
 """
@@ -10,6 +11,8 @@ Usage: hlcomm_test.py BUILD_FOLDER [CLASS...]
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,7 +36,8 @@ class Portable(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.library = pathlib.Path(cls.folder.name) / "libhlcomm.so.1"
-        done = run(ROOT / "deploy/build_hlcomm", cls.folder.name, "--build", BUILD)
+        done = run(ROOT / "deploy/build_portable", cls.folder.name, "--build", BUILD, "--only",
+                   "libhlcomm")
         assert done.returncode == 0, done.stdout
 
     @classmethod
@@ -61,6 +65,21 @@ class Portable(unittest.TestCase):
                    "print(ssl.create_default_context(), torch.ones(2).sum())",
                    PYTHONPATH=str(BUILD / "python"), HLAUNCH_COMM_LIBRARY=str(self.library))
         self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class Pmix(unittest.TestCase):
+    def test_it_serves_open_mpi_and_needs_an_old_glibc(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = run(ROOT / "deploy/build_portable", folder, "--build", BUILD, "--only", "hlaunch-pmix")
+            self.assertEqual(done.returncode, 0, done.stdout)
+            self.assertNotRegex(run("ldd", f"{folder}/hlaunch-pmix").stdout, "absl|crypto|ssl|stdc")
+            shutil.copy(BUILD / "bin/hlaunch", folder)
+            program = pathlib.Path(folder, "hello")
+            built = run("mpicc.openmpi", "-o", program, ROOT / "tests/workers/mpi_worker.c")
+            self.assertEqual(built.returncode, 0, built.stdout)
+            done = run(f"{folder}/hlaunch", "-n", 2, program, OMPI_MCA_pml="ob1")
+        self.assertEqual(sorted(re.findall(r"MPI rank \d of \d, \d here", done.stdout)),
+                         [f"MPI rank {rank} of 2, 2 here" for rank in range(2)], done.stdout)
 
 
 class Bill(unittest.TestCase):
@@ -92,6 +111,8 @@ if __name__ == "__main__":
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "hlaunch"
     if "Portable" in classes and not list(cache.glob("abseil-*/libabsl_pic.a")):
         skip("no Abseil that can go into a shared library (tests/run --full makes one)")
-    if "Bill" in classes and "  static\n" not in run(BUILD / "bin/hlaunch", "--version", "-v").stdout:
+    if "Pmix" in classes and not (shutil.which("mpicc.openmpi") and (BUILD / "bin/hlaunch-pmix").exists()):
+        skip("no Open MPI, or no hlaunch-pmix (Debian: libopenmpi-dev, libpmix-dev)")
+    if {"Bill", "Pmix"} & {*classes} and "  static\n" not in run(BUILD / "bin/hlaunch", "--version", "-v").stdout:
         skip("the programs are not static (HLAUNCH_STATIC)")
     unittest.main(argv=sys.argv[:1] + sys.argv[2:], verbosity=2)

@@ -96,12 +96,71 @@ def release(pattern):
     return path
 
 
+class MpiCase(unittest.TestCase):
+    """Runs a program of this machine's Open MPI."""
+
+    def assert_open_mpi_runs(self, hlaunch, **env):
+        if not shutil.which("mpicc.openmpi") or not (BUILD / "bin/hlaunch-pmix").exists():
+            self.skipTest("no Open MPI, or no hlaunch-pmix (Debian: libopenmpi-dev, libpmix-dev)")
+        program = PACKAGES / "hello"
+        if not program.exists():
+            built = run("mpicc.openmpi", "-o", program, ROOT / "tests/workers/mpi_worker.c")
+            self.assertEqual(built.returncode, 0, built.stdout)
+        done = run(hlaunch, "-n", 2, program, env={"OMPI_MCA_pml": "ob1", **env})
+        self.assertEqual(sorted(re.findall(r"MPI rank \d of \d, \d here", done.stdout)),
+                         [f"MPI rank {rank} of 2, 2 here" for rank in range(2)], done.stdout)
+
+
+class Elves(unittest.TestCase):
+    """No program is packed of which nobody has said what it may need."""
+
+    def said_of(self, file, name, *options):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "tree", name)
+            path.parent.mkdir()
+            shutil.copy(file, path)
+            (path.parent / "text").write_text("no program", encoding="utf-8")
+            (path.parent / "link").symlink_to(path)
+            done = run(ROOT / "deploy/check_elves", *options, path.parent)
+        self.assertEqual(done.returncode, int(done.stdout != ""))
+        self.assertEqual(done.stdout.count("check_elves: "), done.stdout.count(f"tree/{name}: "))
+        return done.stdout
+
+    def test_an_unknown_program_is_refused_by_name(self):
+        for options in ([], ["--names"]):
+            self.assertIn("does not know it", self.said_of("/bin/true", "hlaunch-new", *options))
+
+    def test_a_program_that_should_be_static_is_refused_by_name(self):
+        self.assertIn("HLAUNCH_STATIC=ON", self.said_of("/bin/true", "hlaunch-agent"))
+        self.assertEqual(self.said_of("/bin/true", "hlaunch-agent", "--names"), "")
+
+    def test_a_newer_glibc_is_refused_by_name(self):
+        # A function of glibc 2.30, as this machine's compiler takes it.
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "new.c")
+            source.write_text("#define _GNU_SOURCE\n#include <unistd.h>\n"
+                              "int main(void) { return gettid(); }\n", encoding="utf-8")
+            built = run("cc", "-o", f"{folder}/new", source)
+            self.assertEqual(built.returncode, 0, built.stdout)
+            self.assertRegex(self.said_of(f"{folder}/new", "hlaunch-pmix"),
+                             r"needs .*GLIBC_2\.30.*glibc 2\.28 at most")
+
+    def test_what_others_could_see_is_refused_by_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder, "shows.c")
+            source.write_text("void hlcomm_init(void) {}\nvoid helper(void) {}\n", encoding="utf-8")
+            built = run("cc", "-shared", "-fPIC", "-o", f"{folder}/shows", source)
+            self.assertEqual(built.returncode, 0, built.stdout)
+            self.assertRegex(self.said_of(f"{folder}/shows", "libhlcomm.so.1"), r"shows helper\n")
+
+
 class Reproducible(unittest.TestCase):
     """A tree gives the same bytes, whenever it was made and with any file modes."""
 
     def make_tree(self, folder, mode):
         """Makes the files of an installation from /bin/true and short texts."""
-        for name in ("bin/hlaunch", "libexec/hlaunch/hlaunch-agent", "lib/libhlcomm.so.1"):
+        for name in ("bin/hlaunch", "libexec/hlaunch/hlaunch-agent", "libexec/hlaunch/hlaunch-pmix",
+                     "lib/libhlcomm.so.1"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy("/bin/true", folder / name)
         (folder / "bin/hlaunch-rendezvous").symlink_to("../libexec/hlaunch/hlaunch-agent")
@@ -137,7 +196,7 @@ class Reproducible(unittest.TestCase):
             self.assertIn(says, done.stdout)
 
 
-class Wheel(unittest.TestCase):
+class Wheel(MpiCase):
     """In an empty virtual environment; beside torch if there is one."""
 
     @classmethod
@@ -176,6 +235,9 @@ class Wheel(unittest.TestCase):
         done = self.hlaunch("--nproc-per-node", 2, ROOT / "deploy/examples/all_reduce.py")
         self.assertIn("OK: 2 ranks", done.stdout)
 
+    def test_an_open_mpi_program_is_one_world(self):
+        self.assert_open_mpi_runs(self.bin / "hlaunch", VIRTUAL_ENV=str(self.venv))
+
     def test_links_are_made_on_request(self):
         folder = PACKAGES / "links"
         done = self.hlaunch("--install-links", folder)
@@ -192,6 +254,7 @@ class Wheel(unittest.TestCase):
         done = run(folder / "hlaunch", "--nnodes", 1, "--rdzv-endpoint", f"127.0.0.1:{free_port()}",
                    "--no-python", "sh", "-c", "exit 5")
         self.assertEqual(done.returncode, 5, done.stdout)
+        self.assert_open_mpi_runs(folder / "hlaunch")
 
     def test_two_nodes_train(self):
         if not self.torch:
@@ -252,7 +315,7 @@ class RootCase(unittest.TestCase):
         subprocess.run(["tar", "-xf", base, "-C", self.root], check=True, timeout=LIMIT)
 
 
-class Tarball(RootCase):
+class Tarball(RootCase, MpiCase):
     def unpack(self, folder):
         tarball = release("*.tar.xz")
         folder.mkdir(parents=True, exist_ok=True)
@@ -269,6 +332,9 @@ class Tarball(RootCase):
         done = run(prefix / "bin/hlaunch", "--nproc-per-node", 2, ROOT / "deploy/examples/all_reduce.py",
                    env={"PYTHONPATH": str(prefix / "lib/python3/dist-packages")})
         self.assertIn("OK: 2 ranks", done.stdout)
+
+    def test_an_open_mpi_program_is_one_world(self):
+        self.assert_open_mpi_runs(self.unpack(self.root) / "bin/hlaunch")
 
     @unittest.skipUnless(STATIC, "the programs are not static, so they need a system around them")
     def test_it_runs_in_a_root_with_nothing_else(self):
