@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
-#include "launcher/words/parse_int.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -66,7 +66,7 @@ absl::StatusOr<RankQuestion> ReadQuestion(const TypedWords& read) {
   if (read.Has("--timeout")) {
     const std::string text = read.Get("--timeout", "");
     int seconds = 0;
-    if (!ParseInt(text, 1, most, &seconds)) {
+    if (!ReadWholeSeconds(text, 1, most, &seconds)) {
       return InvalidArgumentError(absl::StrCat("--timeout '", PrintableLine(text),
                                                "': expected a number of seconds from 1 to ", most));
     }

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
-#include "launcher/words/parse_int.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -59,7 +59,7 @@ absl::Status ReadRequest(const TypedWords& read, DrainRequest& request) {
   if (!read.Has("--within")) return absl::OkStatus();
   const std::string text = read.Get("--within", "");
   int seconds = 0;
-  if (!ParseInt(text, 1, kMostSeconds, &seconds)) {
+  if (!ReadWholeSeconds(text, 1, kMostSeconds, &seconds)) {
     return InvalidArgumentError(absl::StrCat("--within '", PrintableLine(text),
                                              "': expected a number of seconds from 1 to ",
                                              kMostSeconds));

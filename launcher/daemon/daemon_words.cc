@@ -31,7 +31,7 @@ const OptionRow kCommandLineRows[] = {
     {"", "", "--sysroot", "DIR", "read of devices what DIR/sys, DIR/proc and DIR/dev describe",
      nullptr},
     {"", "-v", "--verbose", "", "say more", nullptr},
-    {"", "", "--version", "", "print the version", nullptr},
+    {"", "-V", "--version", "", "print the version", nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 

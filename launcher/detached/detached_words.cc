@@ -12,6 +12,7 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/read_words.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
@@ -103,7 +104,7 @@ absl::Status ReadGrace(const TypedWords& read, DetachedOptions& options) {
   if (!read.Has("--grace")) return absl::OkStatus();
   const std::string text = read.Get("--grace", "");
   int seconds = 0;
-  if (!ParseInt(text, 0, kMost, &seconds)) {
+  if (!ReadWholeSeconds(text, 0, kMost, &seconds)) {
     return InvalidArgumentError(absl::StrCat("--grace '", PrintableLine(text),
                                              "': expected a number of seconds, at most ", kMost));
   }

@@ -6,27 +6,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/words/parse_int.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/wall_time.h"
 
 namespace hlaunch {
 namespace {
-
-// The milliseconds of a unit, as "m" in "10m"; 0 if it is none.
-int64_t UnitMillis(char letter) {
-  constexpr int64_t kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute;
-  if (letter == 's') return kSecond;
-  if (letter == 'm') return kMinute;
-  if (letter == 'h') return kHour;
-  return letter == 'd' ? 24 * kHour : 0;
-}
 
 bool IsTimeText(absl::string_view text) {
   return text.size() >= 10 && text.size() <= 24 && text[4] == '-' && text[7] == '-' &&
@@ -37,12 +29,11 @@ bool IsTimeText(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadSince(absl::string_view text, int64_t now_ms) {
-  constexpr int kMost = 100'000'000;
+  constexpr double kMost = 1e11;  // Seconds.
   if (text.empty() || IsTimeText(text)) return std::string(text);
-  const int64_t unit = UnitMillis(text.back());
-  int count = 0;
-  if (ParseInt(text.substr(0, text.size() - (unit > 0 ? 1 : 0)), 0, kMost, &count)) {
-    return WallTime(std::max<int64_t>(now_ms - count * (unit > 0 ? unit : 1000), 0));
+  const std::optional<double> span = ReadSeconds(text);
+  if (span && *span >= 0 && *span <= kMost) {
+    return WallTime(std::max<int64_t>(now_ms - static_cast<int64_t>(*span * 1000), 0));
   }
   return absl::InvalidArgumentError(
       absl::StrCat("--since '", PrintableLine(text),

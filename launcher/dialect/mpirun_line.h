@@ -13,10 +13,11 @@ struct MpirunLine {
   std::vector<std::string> words;  // Options of hlaunch, in the order in which they came.
   // The values of -x among them that are only for this program, if there are several programs.
   std::vector<std::string> own_variables;
-  std::string ranks;       // The value of -n; empty: not given, as for all below.
-  std::string per_node;    // Of -N, or of a placement such as ppr:2:node: "2:socket".
-  std::string per_object;  // Its "socket": what ranks are bound to by default.
-  std::string by_node;     // "--map-by node", which is refused over several hosts.
+  std::string ranks;              // The value of -n; empty: not given, as for all below.
+  std::string ranks_word = "-n";  // How that was typed, if hlaunch knows that word as well.
+  std::string per_node;           // Of -N, or of a placement such as ppr:2:node: "2:socket".
+  std::string per_object;         // Its "socket": what ranks are bound to by default.
+  std::string by_node;            // "--map-by node", which is refused over several hosts.
   std::string hosts, hostfile;
   std::string app_file;              // Has the programs, one per line.
   std::string rankfile;              // Has the place of each rank.

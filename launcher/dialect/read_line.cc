@@ -3,13 +3,17 @@
 
 #include "launcher/dialect/read_line.h"
 
+#include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "launcher/dialect/mpirun_words.h"
+#include "launcher/options/number_words.h"
 #include "launcher/options/option_table.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/spelling.h"
@@ -27,6 +31,7 @@ bool IsHelp(string_view word) {
 }
 
 absl::Status Unknown(const std::string& typed) {
+  HLAUNCH_RETURN_IF_ERROR(CheckDashes(typed));
   std::vector<std::string> known;
   for (const MpirunWord& word : MpirunWords()) {
     for (const string_view name : absl::StrSplit(word.names, ", ")) known.emplace_back(name);
@@ -37,6 +42,14 @@ absl::Status Unknown(const std::string& typed) {
   return InvalidArgumentError(
       absl::StrCat("unknown option ", word, "; ",
                    near.empty() ? "see mpirun --help" : absl::StrCat("did you mean ", near, "?")));
+}
+
+// "-n2" or "-np=2".
+bool IsGluedNumber(string_view word) {
+  if (!absl::ConsumePrefix(&word, "-n")) return false;
+  absl::ConsumePrefix(&word, "p");
+  absl::ConsumePrefix(&word, "=");
+  return !word.empty() && std::all_of(word.begin(), word.end(), absl::ascii_isdigit);
 }
 
 // Goes through the words of one line, up to its program.
@@ -107,6 +120,7 @@ absl::Status Reader::Take(const MpirunWord& word) {
     line_.words.push_back(values.empty() ? word.option : absl::StrCat(word.option, "=", values[0]));
     return absl::OkStatus();
   }
+  if (IsNumberWord(typed)) line_.ranks_word = typed;
   const absl::Status taken = word.take(values, line_);
   if (taken.ok()) return taken;
   const std::string shown = absl::StrJoin(values, " ");
@@ -130,11 +144,12 @@ absl::Status Reader::Read() {
     }
     // Called as hlaunch, hlaunch's own options come first, and its own reader handles -n.
     const bool number = typed == "-n" || typed == "-np";
+    const bool glued = IsGluedNumber(typed);
     if (!line_.every_word && word != nullptr && (own != nullptr || word->under_that_name)) {
       word = nullptr;
     }
-    if (!line_.every_word && number) {
-      PassOn(true);
+    if (!line_.every_word && (number || glued)) {
+      PassOn(!glued);
     } else if (word != nullptr) {
       HLAUNCH_RETURN_IF_ERROR(Take(*word));
     } else if (own != nullptr) {

@@ -17,6 +17,7 @@
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
 #include "launcher/words/parse_int.h"
+#include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
@@ -72,7 +73,7 @@ void AddHosts(const MpirunLine& line, List& words) {
 }
 
 void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
-  if (!line.ranks.empty()) words.insert(words.end(), {"-n", line.ranks});
+  if (!line.ranks.empty()) words.insert(words.end(), {line.ranks_word, line.ranks});
   // On one host, the number of all ranks is that of the host.
   const bool counts =
       !line.per_node.empty() && (line.ranks.empty() || (elsewhere && line.per_object.empty()));
@@ -174,6 +175,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     return InvalidArgumentError("no program given; usage: mpirun [options] program [args...]");
   }
   List command(rest.begin(), rest.end());
+  if (!command.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(command.front()));
   HLAUNCH_RETURN_IF_ERROR(TakeBlocks(read, environment, line, command));
   if (!line.rankfile.empty()) {
     HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.rankfile));

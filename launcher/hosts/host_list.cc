@@ -249,6 +249,16 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
 }
 
 absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts) {
+  HostWish wish;
+  wish.ranks = ranks;
+  return DivideRanks(wish, hosts);
+}
+
+absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts) {
+  const int ranks = wish.ranks;
+  for (TargetHost& host : hosts) {
+    if (wish.ranks_of_each > 0) host.slots = wish.ranks_of_each;
+  }
   const bool counted = std::any_of(hosts.begin(), hosts.end(),
                                    [](const TargetHost& host) { return host.slots.has_value(); });
   const int count = static_cast<int>(hosts.size());
@@ -260,7 +270,7 @@ absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts) {
   }
   if (left > 0) {
     return InvalidArgumentError(
-        absl::StrCat("-n ", ranks, ": the hosts have room for ", ranks - left,
+        absl::StrCat(wish.ranks_word, " ", ranks, ": the hosts have room for ", ranks - left,
                      " workers; write more behind a host's colon (HOST:N), or leave all numbers "
                      "out for as many on each"));
   }

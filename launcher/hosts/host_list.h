@@ -25,9 +25,11 @@ struct HostWish {
   std::string agent_path;              // Where hlaunch is on the hosts.
   std::vector<std::string> variables;  // The values of -x, each VAR or VAR=VALUE.
   std::string exported;                // --export: all, none or a list of names.
-  bool push = false;   // Send our own program to hosts with none, or another version.
-  int ranks = 0;       // -n, the ranks of all hosts together; 0: not given.
-  std::string system;  // The scheduler whose job has these nodes; empty: not given.
+  bool push = false;              // Send our own program to hosts with none, or another version.
+  int ranks = 0;                  // -n, the ranks of all hosts together; 0: not given.
+  std::string ranks_word = "-n";  // How that was typed.
+  int ranks_of_each = 0;          // With `ranks`: at most so many on each host; 0: not given.
+  std::string system;             // The scheduler whose job has these nodes; empty: not given.
 
   bool any() const { return !hosts.empty() || !hostfile.empty(); }
 };
@@ -78,6 +80,9 @@ absl::StatusOr<std::vector<TargetHost>> FindHosts(const HostWish& wish, const Re
 // Errors:
 //   InvalidArgument - the list has fewer places than ranks.
 absl::Status DivideRanks(int ranks, std::vector<TargetHost>& hosts);
+
+// The same for the ranks of `wish`. If it has `ranks_of_each`, that is each host's number.
+absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts);
 
 // Reads a real file of at most 4 MiB.
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);

@@ -214,7 +214,7 @@ const OptionRow kService[] = {
      "serve pages that show the jobs, on loopback unless ADDR is given", nullptr},
     {"", "-v", "--verbose", "", "say more", nullptr},
     {"", "-q", "--quiet", "", "say only warnings and errors", nullptr},
-    {"", "", "--version", "", "print the version; with -v also what is inside", nullptr},
+    {"", "-V", "--version", "", "print the version; with -v also what is inside", nullptr},
     kHelp,
 };
 

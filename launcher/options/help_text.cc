@@ -60,8 +60,8 @@ std::string Usage(const std::string& program) {
 }
 
 constexpr char kExamples[] =
-    "\nLong options may be written with underscores; times take s, m or h (30, 1.5s,\n"
-    "5m); of a repeated option the last counts, of --watch-log each; all from the\n"
+    "\nLong options may be written with underscores; times take s, m, h or d (30, 1.5s,\n"
+    "5min); of a repeated option the last counts, of --watch-log each; all from the\n"
     "script on is its own.\n"
     "What is typed beats --config, which beats torchrun's PET_* variables.\n"
     "\nExamples:\n"

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "agent/event_hook/event_url.h"
 #include "launcher/options/option_table.h"
-#include "launcher/options/option_values.h"
+#include "launcher/values/option_values.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/shell_words.h"
 #include "proto/base/status_macros.h"
@@ -192,7 +192,7 @@ const OptionRow kOutputRows[] = {
      [](string_view text, Options& options) {
        return SetFolder(text, &options.instead.install_copies);
      }},
-    {"", "", "--version", "", "print the version; with -v also what is inside", nullptr},
+    {"", "-V", "--version", "", "print the version; with -v also what is inside", nullptr},
     {"", "-h", "--help", "", "print this text", nullptr},
 };
 

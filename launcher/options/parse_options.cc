@@ -10,17 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "launcher/cluster/place.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/completion.h"
 #include "launcher/options/explain_place.h"
 #include "launcher/options/help_text.h"
+#include "launcher/options/number_words.h"
 #include "launcher/options/option_sources.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/read_words.h"
 #include "launcher/options/take_place.h"
-#include "launcher/words/other_program.h"
 #include "launcher/words/printable.h"
+#include "launcher/words/spelling.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
@@ -38,17 +40,19 @@ struct ForeignWord {
   const char* instead;
 };
 constexpr ForeignWord kForeign[] = {
-    {"--np", "did you mean --nproc-per-node?"},
     {"-c", "did you mean --nproc-per-node?"},
     {"--host", "did you mean --hosts?"},
     {"--machinefile", "did you mean --hostfile?"},
     {"-hostfile", "did you mean --hostfile?"},
     {"--tag-output", "every line has its rank without it; --log-prefix changes how"},
-    {"--num-processes", "did you mean --nproc-per-node?"},
+    {"--nproc", "did you mean --nproc-per-node?"},
+    {"--gpu", "did you mean --nproc-per-node?"},
+    {"--ngpu", "did you mean --nproc-per-node?"},
+    {"--gpus-per-node", "did you mean --nproc-per-node?"},
+    {"--procs-per-node", "did you mean --nproc-per-node?"},
     {"--num-machines", "did you mean --nnodes?"},
     {"--bind-to", "did you mean --bind?"},
     {"--num-nodes", "did you mean --nnodes?"},
-    {"--num-gpus", "did you mean --nproc-per-node?"},
     {"--machine-rank", "did you mean --node-rank?"},
     {"--main-process-ip", "did you mean --master-addr?"},
     {"--main-process-port", "did you mean --master-port?"},
@@ -58,6 +62,10 @@ constexpr ForeignWord kForeign[] = {
 absl::Status UnknownOption(const std::string& word, const std::string& program) {
   const std::string typed = PrintableLine(word.substr(0, word.find('=')));
   const std::string name = absl::StrReplaceAll(typed, {{"_", "-"}});
+  HLAUNCH_RETURN_IF_ERROR(CheckDashes(word));
+  if (IsNumberWord(typed)) {
+    return InvalidArgumentError(absl::StrCat(typed, " needs a value, the number of workers"));
+  }
   for (const ForeignWord& foreign : kForeign) {
     if (name != foreign.word) continue;
     return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ", foreign.instead));
@@ -80,33 +88,17 @@ struct RawOptions {
   }
 };
 
-absl::StatusOr<RawOptions> Tokenize(const std::vector<std::string>& words,
-                                    const std::string& program) {
-  HLAUNCH_ASSIGN_OR_RETURN(TypedWords typed,
-                           ReadWords(program, OptionTable(), words, OptionPlace::kBeforeScript));
+absl::StatusOr<RawOptions> Tokenize(const TypedLine& line, const std::string& program) {
+  HLAUNCH_ASSIGN_OR_RETURN(
+      TypedWords typed, ReadWords(program, OptionTable(), line.words, OptionPlace::kBeforeScript));
   RawOptions raw;
   raw.rest = std::move(typed.rest);
   for (TypedOption& option : typed.given) {
-    raw.given.push_back(
-        {option.row, std::move(option.value), OptionSource::kCommandLine, option.row->name});
+    const auto spelling = line.spellings.find(option.row->name);
+    raw.given.push_back({option.row, std::move(option.value), OptionSource::kCommandLine,
+                         spelling == line.spellings.end() ? option.row->name : spelling->second});
   }
   return raw;
-}
-
-bool IsMpirunsNumber(string_view word) { return word == "-n" || word == "-np"; }
-
-// Replaces mpirun's word for the number of ranks in `words` with --nproc-per-node. Sets `*found` if
-// the word is there.
-std::vector<std::string> WithoutMpirunsNumber(std::vector<std::string> words, bool* found) {
-  for (size_t i = 0; i < words.size() && absl::StartsWith(words[i], "-"); ++i) {
-    const bool here = IsMpirunsNumber(words[i]) && i + 1 < words.size();
-    if (here) words[i] = "--nproc-per-node";
-    *found = *found || here;
-    const OptionRow* row = FindOption(words[i]);
-    if (row == nullptr) break;
-    if (row->takes_value() && !absl::StrContains(words[i], "=")) ++i;
-  }
-  return words;
 }
 
 // Checks that is_host does not contradict the other options, which may decide who hosts.
@@ -144,10 +136,10 @@ absl::Status CheckHosts(const RawOptions& raw) {
   }
   for (const string_view name : OptionsOfEachHost()) {
     if (raw.Find(name) == nullptr) continue;
-    return InvalidArgumentError(absl::StrCat(
-        name,
-        " is for a command that is run on each host, and --hosts starts all of them from "
-        "here: leave one of them out"));
+    return InvalidArgumentError(
+        absl::StrCat(name, " is for a command that is run on each host, and ",
+                     raw.Find("--hosts") != nullptr ? "--hosts" : "--hostfile",
+                     " starts all of them from here: leave one of them out"));
   }
   return absl::OkStatus();
 }
@@ -156,7 +148,8 @@ absl::Status CheckMultiple(const JobPolicy& policy) {
   const int n = policy.node_multiple;
   if (policy.min_nodes % n == 0 && policy.max_nodes % n == 0) return absl::OkStatus();
   const int bad = policy.min_nodes % n != 0 ? policy.min_nodes : policy.max_nodes;
-  return InvalidArgumentError(absl::StrCat("--node-multiple ", n, ": --nnodes says ", bad,
+  return InvalidArgumentError(absl::StrCat("--node-multiple ", n, ": the job has ", bad,
+                                           bad == 1 ? " node" : " nodes",
                                            ", which is no multiple of ", n));
 }
 
@@ -172,7 +165,7 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   }
   if (options.worker.stdin_to == StdinTo::kAll && options.hosts.any()) {
     return InvalidArgumentError(
-        "--stdin all is for the ranks of one host: rank 0 alone reads with --hosts; give the "
+        "--stdin all is for the ranks of one host: of several hosts, rank 0 alone reads; give the "
         "others a file that all hosts have");
   }
   if (options.devices.starts_others && !options.others.empty()) {
@@ -193,9 +186,12 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
         "--bind and --numa-binding out");
   }
   if (options.node.rank.has_value() && *options.node.rank >= options.policy.max_nodes) {
-    return InvalidArgumentError(absl::StrCat("--node-rank ", *options.node.rank, ": with --nnodes ",
-                                             options.policy.max_nodes, " ranks go from 0 to ",
-                                             options.policy.max_nodes - 1));
+    const int nodes = options.policy.max_nodes;
+    return InvalidArgumentError(
+        nodes == 1 ? absl::StrCat("--node-rank ", *options.node.rank,
+                                  ": the job has one node, of rank 0; --nnodes gives it more")
+                   : absl::StrCat("--node-rank ", *options.node.rank, ": with --nnodes ", nodes,
+                                  " ranks go from 0 to ", nodes - 1));
   }
   HLAUNCH_RETURN_IF_ERROR(CheckMultiple(options.policy));
   if (options.store.proxy.value_or(false) && options.store.in_worker.value_or(false)) {
@@ -205,9 +201,9 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   }
   if (options.store.server.limits.value_bytes > options.store.server.limits.total_bytes) {
     return InvalidArgumentError(
-        absl::StrCat("--store-max-value ", options.store.server.limits.value_bytes,
-                     " is more than the whole store takes, ",
-                     options.store.server.limits.total_bytes, ": raise --store-max-total as well"));
+        absl::StrCat("a value of the store may have ", options.store.server.limits.value_bytes,
+                     " bytes and the whole store ", options.store.server.limits.total_bytes,
+                     ": let --store-max-total be at least --store-max-value"));
   }
   if (options.policy.max_nodes == 1) return absl::OkStatus();
   if (standalone) {
@@ -415,17 +411,32 @@ absl::Status Apply(const RawOptions& raw, Options& options) {
   return absl::OkStatus();
 }
 
-// Adds to `status` which variables and keys gave the options that it mentions.
+// Replaces the option `name` in `message` by how it was typed.
+std::string WithSpelling(absl::string_view message, absl::string_view name,
+                         const std::string& typed) {
+  std::vector<std::string> words = absl::StrSplit(message, ' ');
+  for (std::string& word : words) {
+    const size_t size = word.find_first_of(":,;=");
+    if (absl::string_view(word).substr(0, size) == name) word.replace(0, name.size(), typed);
+  }
+  return absl::StrJoin(words, " ");
+}
+
+// Names the options that `status` mentions as they were typed, and adds which variables and keys
+// gave the others.
 absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
   std::string message(status.message());
   std::vector<std::string> sources;
   for (const FoundValue& found : raw.given) {
-    if (found.source == OptionSource::kCommandLine) continue;
+    if (found.source == OptionSource::kCommandLine) {
+      message = WithSpelling(message, found.row->name, found.origin);
+      continue;
+    }
     if (!absl::StrContains(absl::StrCat(message, " "), absl::StrCat(found.row->name, " ")))
       continue;
     sources.push_back(absl::StrCat(found.row->name, " is from ", found.origin));
   }
-  if (sources.empty()) return status;
+  if (sources.empty()) return InvalidArgumentError(message);
   return InvalidArgumentError(absl::StrCat(message, " (", absl::StrJoin(sources, ", "), ")"));
 }
 
@@ -462,26 +473,6 @@ absl::Status SetInstall(const RawOptions& raw, Options& options) {
   return absl::OkStatus();
 }
 
-// If -n was typed (`number`), its value is the number of all ranks: of one node, or of all hosts.
-absl::StatusOr<Options> WithRanks(bool number, Options options) {
-  if (!number) return options;
-  if (!options.nproc.has_value()) {
-    return InvalidArgumentError(absl::StrCat("-n ", options.nproc_word, ": expected a number"));
-  }
-  if (options.hosts.any()) {
-    options.hosts.ranks = *options.nproc;
-    if (const int needed = RanksOf(options.others); needed > *options.nproc) {
-      return InvalidArgumentError(absl::StrCat("the programs of --also need ", needed,
-                                               " ranks, and -n says ", *options.nproc));
-    }
-  } else if (options.policy.max_nodes > 1) {
-    return InvalidArgumentError(
-        "-n is the number of all ranks, and each node of those that are started by hand would have "
-        "to know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B");
-  }
-  return options;
-}
-
 }  // namespace
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
@@ -494,21 +485,21 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   HLAUNCH_CHECK(argc > 0);
   Options options;
   options.program = ProgramName(argv[0]);
-  bool number = false;
-  const std::vector<std::string> words =
-      WithoutMpirunsNumber(std::vector<std::string>(argv + 1, argv + argc), &number);
-  HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(words, options.program));
+  HLAUNCH_ASSIGN_OR_RETURN(const TypedLine line,
+                           ReadTypedLine(std::vector<std::string>(argv + 1, argv + argc)));
+  HLAUNCH_ASSIGN_OR_RETURN(RawOptions raw, Tokenize(line, options.program));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, TextToPrint(raw, options.program));
   if (options.text_to_print) return options;
   HLAUNCH_RETURN_IF_ERROR(SetInstall(raw, options));
   if (options.instead.installs()) return options;
   options.option_words = {argv[0]};
-  options.option_words.insert(options.option_words.end(), words.begin(),
-                              words.end() - static_cast<std::ptrdiff_t>(raw.rest.size()));
+  options.option_words.insert(options.option_words.end(), line.words.begin(),
+                              line.words.end() - static_cast<std::ptrdiff_t>(raw.rest.size()));
   if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
     return UnknownOption(raw.rest.front(), options.program);
   }
+  if (!raw.rest.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(raw.rest.front()));
   HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, AddPlace(surroundings, raw, options));
   if (options.text_to_print) return options;
@@ -525,17 +516,18 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
-  return WithRanks(number, std::move(options));
+  HLAUNCH_RETURN_IF_ERROR(TakeNumber(line, options));
+  return options;
 }
 
 Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& surroundings) {
   HLAUNCH_CHECK(argc > 0);
   Options options;
   options.program = ProgramName(argv[0]);
-  bool number = false;
-  absl::StatusOr<RawOptions> raw =
-      Tokenize(WithoutMpirunsNumber(std::vector<std::string>(argv + 1, argv + argc), &number),
-               options.program);
+  const absl::StatusOr<TypedLine> line =
+      ReadTypedLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!line.ok()) return options;
+  absl::StatusOr<RawOptions> raw = Tokenize(*line, options.program);
   if (!raw.ok()) return options;
   AddOtherSources(surroundings.environment, *raw).IgnoreError();
   AddPlace(surroundings, *raw, options).status().IgnoreError();

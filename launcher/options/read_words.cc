@@ -104,6 +104,7 @@ absl::StatusOr<TypedWords> ReadWords(string_view name, absl::Span<const OptionRo
     return typed;
   }
   for (const std::string& word : typed.rest) {
+    HLAUNCH_RETURN_IF_ERROR(CheckDashes(word));
     if (absl::StartsWith(word, "-")) return UnknownWord(name, table, word);
   }
   return typed;

@@ -18,7 +18,7 @@
 #include "launcher/cluster/place.h"
 #include "launcher/cluster/system_row.h"
 #include "launcher/options/option_table.h"
-#include "launcher/options/option_values.h"
+#include "launcher/values/option_values.h"
 #include "launcher/words/endpoint.h"
 #include "launcher/words/parse_int.h"
 #include "proto/base/status_macros.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/options/option_table.h"
-#include "launcher/options/option_values.h"
+#include "launcher/values/option_values.h"
 #include "launcher/words/other_program.h"
 #include "proto/base/status_macros.h"
 

@@ -9,7 +9,7 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/read_words.h"
 #include "launcher/own_cluster/named_job.h"
-#include "launcher/words/parse_int.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 
 namespace hlaunch {
@@ -40,7 +40,7 @@ absl::StatusOr<std::optional<DrainQuestion>> DrainOfHost(const std::vector<std::
         "move");
   }
   const std::string text = read->Get("--deadline", "");
-  if (read->Has("--deadline") && !ParseInt(text, 0, kMostSeconds, &question.evict_s)) {
+  if (read->Has("--deadline") && !ReadWholeSeconds(text, 0, kMostSeconds, &question.evict_s)) {
     return absl::InvalidArgumentError(absl::StrCat("--deadline '", PrintableLine(text),
                                                    "': expected a number of seconds, at most ",
                                                    kMostSeconds));

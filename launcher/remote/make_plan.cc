@@ -61,15 +61,17 @@ absl::Status FitRanks(Options& options, std::vector<TargetHost>& hosts) {
   JobPolicy& policy = options.policy;
   if (policy.spares > 0 || policy.min_nodes != policy.max_nodes) {
     return absl::InvalidArgumentError(
-        "-n is the number of all ranks, which nobody knows with --spares and --nnodes MIN:MAX: "
-        "give --nproc-per-node, the workers of each host");
+        absl::StrCat(options.hosts.ranks_word,
+                     " is the number of all ranks, which nobody knows with --spares and --nnodes "
+                     "MIN:MAX: give --nproc-per-node, the workers of each host"));
   }
-  HLAUNCH_RETURN_IF_ERROR(DivideRanks(options.hosts.ranks, hosts));
+  HLAUNCH_RETURN_IF_ERROR(DivideRanks(options.hosts, hosts));
   const int used = static_cast<int>(hosts.size());
   if (used < policy.max_nodes && SaysOption(options, "--nnodes")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("-n ", options.hosts.ranks, " is on ", used, used == 1 ? " host" : " hosts",
-                     " and --nnodes asks for ", policy.max_nodes, ": leave one of them out"));
+        absl::StrCat(options.hosts.ranks_word, " ", options.hosts.ranks, " is on ", used,
+                     used == 1 ? " host" : " hosts", " and --nnodes asks for ", policy.max_nodes,
+                     ": leave one of them out"));
   }
   policy.min_nodes = policy.max_nodes = used;
   return absl::OkStatus();

@@ -15,8 +15,8 @@
 #include "absl/strings/strip.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
-#include "launcher/options/option_values.h"
 #include "launcher/options/read_words.h"
+#include "launcher/values/option_values.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
@@ -36,8 +36,9 @@ std::string HelpText() {
       "usage: hlaunch check [--full] [--devices KIND[:N]] [--json] ...\n\n"
       "Checks whether this node is fit for a job: devices, PCIe links, error counters, kernel "
       "log,\n"
-      "network, memory, limits, clock, disk, processor. What cannot be checked here is unknown,\n"
-      "not wrong. A script named `check` is started as `hlaunch ./check`.\n\n",
+      "network, memory, limits, clock, disk, processor; and which Python and torch scripts get.\n"
+      "What cannot be checked here is unknown, not wrong. A script named `check` is started as\n"
+      "`hlaunch ./check`.\n\n",
       DescribeOptions(CheckOptionRows()), "\nExit code: 0 nothing fails; 2 wrong usage; ",
       kExitPreflight, " a check fails.\n");
 }

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "launcher/words/printable.h"
 
 namespace hlaunch {
 namespace {
@@ -30,6 +34,18 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   return row.back();
 }
 
+// In UTF-8: hyphen, hyphen that does not break, figure dash, en dash, em dash, bar, minus, small
+// and wide hyphen.
+constexpr absl::string_view kDashes[] = {"\xe2\x80\x90", "\xe2\x80\x91", "\xe2\x80\x92",
+                                         "\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x80\x95",
+                                         "\xe2\x88\x92", "\xef\xb9\xa3", "\xef\xbc\x8d"};
+
+std::string WithHyphens(absl::string_view word) {
+  std::vector<std::pair<absl::string_view, absl::string_view>> pairs;
+  for (const absl::string_view dash : kDashes) pairs.emplace_back(dash, "-");
+  return absl::StrReplaceAll(word, pairs);
+}
+
 }  // namespace
 
 std::string NearestSpelling(absl::string_view typed, const std::vector<std::string>& known) {
@@ -44,6 +60,19 @@ std::string NearestSpelling(absl::string_view typed, const std::vector<std::stri
     }
   }
   return nearest;
+}
+
+absl::Status CheckDashes(absl::string_view word) {
+  const absl::string_view option = word.substr(0, word.find('='));  // A value may have any dash.
+  const std::string hyphens = WithHyphens(option);
+  if (hyphens == option || !absl::StartsWith(hyphens, "-")) return absl::OkStatus();
+  const std::string name = hyphens.substr(std::min(hyphens.find_first_not_of('-'), hyphens.size()));
+  if (name.empty()) return absl::OkStatus();
+  // An editor makes one dash of two hyphens as well. Only short options have one letter.
+  const bool is_short = name.size() == 1 || name == "np";
+  return absl::InvalidArgumentError(absl::StrCat(
+      PrintableLine(option), " has a dash that is no hyphen, as copied text may have: ", "type ",
+      is_short ? "-" : "--", name, PrintableLine(word.substr(option.size()))));
 }
 
 }  // namespace hlaunch

@@ -16,9 +16,9 @@
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/token.h"
 #include "launcher/options/option_sources.h"
-#include "launcher/options/option_values.h"
 #include "launcher/options/options.h"
 #include "launcher/options/parse_options.h"
+#include "launcher/values/option_values.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -67,8 +67,8 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
     const char* typed;
     const char* becomes;
   } rows[] = {
-      {"-np 4 ./a -n 9", "-n 4 -- ./a -n 9"},
-      {"--n=4 a", "-n 4 -- a"},
+      {"-np 4 ./a -n 9", "-np 4 -- ./a -n 9"},
+      {"--n=4 a", "--n 4 -- a"},
       {"-c 2 a", "-n 2 -- a"},
       {"a", "--nproc-per-node=cpu -- a"},
       {"-N 2 a", "--nproc-per-node=2 -- a"},

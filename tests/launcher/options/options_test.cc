@@ -267,6 +267,29 @@ TEST(ParseOptions, TakesEachOfAnOptionThatRepeats) {
               HasSubstr("--watch-log 'fail:(': is no pattern of RE2"));
 }
 
+TEST(ParseOptions, TakesTheNumberOfWorkersInTheWordsOfOtherLaunchers) {
+  for (const Words& words : std::vector<Words>{{"-n2", "x"},
+                                               {"-n", "2", "x"},
+                                               {"-np=2", "x"},
+                                               {"--gpus", "2", "x"},
+                                               {"--ngpus=2", "x"},
+                                               {"--num-gpus", "2", "x"},
+                                               {"--num_gpus=2", "x"},
+                                               {"--num_processes", "2", "x"}}) {
+    const Options options = MustParse(words);
+    EXPECT_EQ(options.nproc, 2) << words[0];
+    EXPECT_THAT(options.script.command, ElementsAre("x"));
+  }
+  EXPECT_EQ(MustParse({"--num_gpus", "4", "--nnodes=2", "--rdzv-endpoint=a", "x"}).nproc, 4);
+  EXPECT_THAT(MustParse({"train.py", "--gpus", "8"}).script.command,
+              ElementsAre("train.py", "--gpus", "8"));
+  const Options hosts = MustParse({"--hosts=a,b", "--num-processes=8", "x"});
+  EXPECT_EQ(hosts.hosts.ranks, 8);
+  const Options both = MustParse({"--hosts=a,b", "-n", "8", "--nproc-per-node=4", "x"});
+  EXPECT_EQ(both.hosts.ranks, 8);
+  EXPECT_EQ(both.hosts.ranks_of_each, 4);
+}
+
 TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
   const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
   const Options options = MustParse(command);
@@ -377,11 +400,35 @@ const BadLine kBadLines[] = {
     {{"--nproc", "2", "x"}, "unknown option --nproc; did you mean --nproc-per-node?"},
     {{"--rdzv_endpiont=n0", "x"}, "unknown option --rdzv_endpiont; did you mean --rdzv-endpoint?"},
     {{"-np", "4", "--nnodes", "2", "x"},
-     "-n is the number of all ranks, and each node of those that are started by hand would have to "
-     "know its part: write --nproc-per-node N, the workers of each node, or --hosts A,B"},
+     "-np is the number of all ranks, and each node of those that are started by hand would have "
+     "to know its part: write --nproc-per-node 2, the workers of each node, or --hosts A,B"},
+    {{"--num_processes", "9", "--nnodes", "2", "x"},
+     "--num_processes is the number of all ranks, and each node of those that are started by hand "
+     "would have to know its part: write --nproc-per-node N, the workers of each node, or --hosts "
+     "A,B"},
+    {{"--gpus", "8", "--nnodes", "2", "x"},
+     "--gpus 8 may mean each node's GPUs or those of all nodes: write --nproc-per-node N, the "
+     "workers of each node"},
+    {{"--ngpus=8", "--hosts=a", "x"},
+     "--ngpus 8 may mean each node's GPUs or those of all nodes: write --nproc-per-node N, the "
+     "workers of each node"},
+    {{"--num_gpus=all", "x"},
+     "--num_gpus 'all': expected a number from 1 to 4096; --nproc-per-node gpu is a worker for "
+     "each GPU"},
+    {{"-n0", "x"}, "-n '0': expected a number from 1 to 4096"},
+    {{"--gpus"}, "--gpus needs a value, the number of workers"},
+    {{"-n", "4", "--nproc-per-node", "2", "x"},
+     "-n 4 and --nproc-per-node 2: leave one of them out"},
+    {{"-n", "4", "--per-node", "x"},
+     "--per-node starts one worker, which starts the others itself: leave -n out"},
+    {{"–nproc-per-node", "2", "x"},
+     "–nproc-per-node has a dash that is no hyphen, as copied text may have: type "
+     "--nproc-per-node"},
+    {{"--nnodes", "2", "—standalone", "x"},
+     "—standalone has a dash that is no hyphen, as copied text may have: type --standalone"},
     {{"--stdin=all", "--hosts=a", "x"},
-     "--stdin all is for the ranks of one host: rank 0 alone reads with --hosts; give the others a "
-     "file that all hosts have"},
+     "--stdin all is for the ranks of one host: of several hosts, rank 0 alone reads; give the "
+     "others a file that all hosts have"},
     {{"--also", "-n 1 b", "--per-node", "x"},
      "--also is for some ranks, and with --per-node workers give them: leave one of them out"},
     {{"--also=-n 2 b", "--hosts=a", "-n", "1", "x"},
@@ -399,9 +446,10 @@ const BadLine kBadLines[] = {
     {{"--pass-local-rank", "--local_rank", "x"},
      "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},
     {{"--timeout=0", "x"},
-     "--timeout '0': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--timeout '0': expected a time from 1s to 365d, such as 30, 1.5, 30s, 5m, 2h or 1d"},
     {{"--monitor_interval", "soon", "x"},
-     "--monitor-interval 'soon': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--monitor_interval 'soon': expected a time from 0s to 365d, such as 30, 1.5, 30s, 5m, 2h or "
+     "1d"},
     {{"--start-method", "thread", "x"},
      "--start-method 'thread': expected spawn, fork or forkserver"},
     {{"--event-log-handler=mine", "x"},
@@ -443,7 +491,7 @@ const BadLine kBadLines[] = {
      "--local-addr 'a:1:2': a host name holds only letters, digits, '-', '.' and '_'"},
     {{"--log-dir", "", "x"}, "--log-dir '': the name of the folder is missing"},
     {{"-t", "5", "x"},
-     "--tee '5': expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or one of them for some "
+     "-t '5': expected 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or one of them for some "
      "local ranks, such as 0:1,12:3"},
     {{"--redirects", "1:1,1:2", "x"}, "--redirects '1:1,1:2': names local rank 1 twice"},
     {{"--local-ranks-filter", "0-3", "x"},
@@ -519,11 +567,11 @@ const BadLine kBadLines[] = {
     {{"--on-loss", "grow", "x"}, "--on-loss 'grow': expected shrink, wait or fail"},
     {{"--node-multiple", "0", "x"}, "--node-multiple '0': expected a number from 1 to 65536"},
     {{"--nnodes", "2:7", "--node-multiple", "2", "--rdzv-endpoint", "n0", "x"},
-     "--node-multiple 2: --nnodes says 7, which is no multiple of 2"},
+     "--node-multiple 2: the job has 7 nodes, which is no multiple of 2"},
     {{"--join-timeout", "soon", "x"},
-     "--join-timeout 'soon': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--join-timeout 'soon': expected a time from 1s to 365d, such as 30, 1.5, 30s, 5m, 2h or 1d"},
     {{"--loss-limit", "nan", "x"},
-     "--loss-limit 'nan': expected a time from 1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--loss-limit 'nan': expected a time from 1s to 365d, such as 30, 1.5, 30s, 5m, 2h or 1d"},
     {{"--store-dialect", "torch3", "x"},
      "--store-dialect 'torch3': 'torch3' is no dialect of the store: give auto, torch1.13, "
      "torch2.1 "
@@ -541,12 +589,14 @@ const BadLine kBadLines[] = {
     {{"--store-max-value", "", "x"},
      "--store-max-value '': expected bytes from 1 to 1073741824, such as 65536, 64K, 16M or 1G"},
     {{"--store-max-value", "64M", "--store-max-total=1M", "x"},
-     "--store-max-value 67108864 is more than the whole store takes, 1048576: raise "
-     "--store-max-total as well"},
+     "a value of the store may have 67108864 bytes and the whole store 1048576: let "
+     "--store-max-total be at least --store-max-value"},
     {{"--shutdown-timeout", "-1", "x"},
-     "--shutdown-timeout '-1': expected a time from 0s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--shutdown-timeout '-1': expected a time from 0s to 365d, such as 30, 1.5, 30s, 5m, 2h or "
+     "1d"},
     {{"--heartbeat-timeout", "0", "x"},
-     "--heartbeat-timeout '0': expected a time from 0.1s to 8760h, such as 30, 1.5, 30s, 5m or 2h"},
+     "--heartbeat-timeout '0': expected a time from 0.1s to 365d, such as 30, 1.5, 30s, 5m, 2h or "
+     "1d"},
     {{"--stall-action", "kill", "x"}, "--stall-action 'kill': expected fail or warn"},
     {{"--hang-timeout", "0.5", "x"},
      "--hang-timeout '0.5': expected auto, off or seconds, at least 1"},
@@ -559,8 +609,8 @@ const BadLine kBadLines[] = {
     {{"--rdzv-conf", "is_host=maybe", "x"},
      "--rdzv-conf 'is_host=maybe': is_host: expected 1, true, 0 or false"},
     {{"--rdzv-conf", "join_timeout=soon", "x"},
-     "--rdzv-conf 'join_timeout=soon': join_timeout: expected a time from 1s to 8760h, such as 30, "
-     "1.5, 30s, 5m or 2h"},
+     "--rdzv-conf 'join_timeout=soon': join_timeout: expected a time from 1s to 365d, such as 30, "
+     "1.5, 30s, 5m, 2h or 1d"},
     {{"--nnodes=2", "--rdzv-conf=is_host=0", "x"},
      "--rdzv-conf is_host=0: nobody else is named who could host; add --rdzv-endpoint HOST"},
     {{"--nnodes=2", "--master-addr=a", "--node-rank=1", "--rdzv-conf=is_host=1", "x"},
@@ -572,8 +622,8 @@ const BadLine kBadLines[] = {
      "--drain-url 'https://cloud/': expected an http URL with an address as its host, such as "
      "http://169.254.169.254/latest/meta-data/spot/instance-action"},
     {{"--health-interval", "0.01", "x"},
-     "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 8760h, such as 30, "
-     "1.5, 30s, 5m or 2h"},
+     "--health-interval '0.01': expected 0 for never, or a time from 0.1s to 365d, such as 30, "
+     "1.5, 30s, 5m, 2h or 1d"},
     {{"--preflight", "on", "x"}, "--preflight 'on': expected off, quick or full"},
     {{"--end-on", "3,fire", "x"},
      "--end-on '3,fire': 'fire' names no failure; expected words with commas between them: exit "
@@ -581,9 +631,8 @@ const BadLine kBadLines[] = {
     {{"--end-on", "any", "--free-on", "75", "x"},
      "--free-on says nothing beside --end-on any, which names all of it: the job ends after that; "
      "leave one of them out"},
-    {{"-m", "--no-python", "x"},
-     "--module runs Python and --no-python runs none: leave one of them out"},
-    {{"-v", "-q", "x"}, "--verbose and --quiet: leave one of them out"},
+    {{"-m", "--no-python", "x"}, "-m runs Python and --no-python runs none: leave one of them out"},
+    {{"-v", "-q", "x"}, "-v and -q: leave one of them out"},
     {{"--standalone", "--nnodes=2", "x"},
      "--standalone is for one node and --nnodes says 2: leave one of them out"},
     {{"--nnodes=2", "--node-rank=0", "x"},
@@ -591,7 +640,8 @@ const BadLine kBadLines[] = {
      "HOST"},
     {{"--nnodes=2", "--node-rank=2", "--master-addr=a", "x"},
      "--node-rank 2: with --nnodes 2 ranks go from 0 to 1"},
-    {{"--node-rank=1", "x"}, "--node-rank 1: with --nnodes 1 ranks go from 0 to 0"},
+    {{"--node-rank=1", "x"},
+     "--node-rank 1: the job has one node, of rank 0; --nnodes gives it more"},
     {{"--nnodes=2", "--master-port=29511", "x"},
      "--master-port needs the place where the nodes meet: add --master-addr HOST or "
      "--rdzv-endpoint HOST"},

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/options/option_values.h"
+#include "launcher/values/option_values.h"
 
 #include <signal.h>
 #include <string.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/output/line_matcher.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/address.h"
@@ -101,24 +102,12 @@ absl::Status CheckPattern(string_view pattern) {
 }  // namespace
 
 absl::StatusOr<Duration> ParseTimeout(string_view text, double min_seconds) {
-  string_view number = text;
-  double unit = 1;
-  if (absl::ConsumeSuffix(&number, "m")) {
-    unit = 60;
-  } else if (absl::ConsumeSuffix(&number, "h")) {
-    unit = 3600;
-  } else {
-    absl::ConsumeSuffix(&number, "s");
-  }
-  double value = 0;
-  const bool plain =
-      !number.empty() && (absl::ascii_isdigit(number.back()) || number.back() == '.');
-  if (!plain || !absl::SimpleAtod(number, &value) || !std::isfinite(value) ||
-      value * unit < min_seconds || value * unit > kMaxSeconds) {
+  const std::optional<double> seconds = ReadSeconds(text);
+  if (!seconds || *seconds < min_seconds || *seconds > kMaxSeconds) {
     return InvalidArgumentError(absl::StrCat("expected a time from ", min_seconds,
-                                             "s to 8760h, such as 30, 1.5, 30s, 5m or 2h"));
+                                             "s to 365d, such as 30, 1.5, 30s, 5m, 2h or 1d"));
   }
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value * unit));
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*seconds));
 }
 
 absl::StatusOr<StreamChoice> ParseStreamChoice(string_view text) {

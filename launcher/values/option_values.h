@@ -22,7 +22,7 @@ namespace hlaunch {
 // Parsers for the values in options and configuration files. All are pure. Their only error is
 // InvalidArgument, with a message that says what is accepted and does not repeat `text`.
 
-// A time such as 30, 1.5, 30s, 5m or 2h, of at least `min_seconds`.
+// A time such as 30, 1.5, 30s, 5m, 2h or 1d, see ReadSeconds, of at least `min_seconds`.
 absl::StatusOr<Duration> ParseTimeout(absl::string_view text, double min_seconds);
 
 // torchrun's choice of streams: "3" for all local ranks, or "0:1,12:3", which gives no stream to

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/options/option_values.h"
+#include "launcher/values/option_values.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
