@@ -45,6 +45,7 @@
 #include "launcher/options/parse_options.h"
 #include "launcher/own_cluster/cluster_commands.h"
 #include "launcher/own_cluster/submit_job.h"
+#include "launcher/python/find_python.h"
 #include "launcher/remote/agent_stub.h"
 #include "launcher/remote/hold_part.h"
 #include "launcher/report/doctor.h"
@@ -425,6 +426,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<ProgramCommand>& agent_commands, const ConductFn& conduct) {
   SayWhatIsLacking();
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
+  NoteOwnPython(argv[0]);
   ChooseNameServices();
   DoWithoutOpenSslModules();
   const bool as_mpirun = IsMpirunName(argv[0]);

@@ -3,97 +3,25 @@
 
 #include "launcher/job/worker_argv.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <climits>
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "launcher/options/command_table.h"
+#include "launcher/python/files.h"
+#include "launcher/python/find_python.h"
+#include "launcher/words/shell_words.h"
 #include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
 namespace {
-
-enum class FileKind { kNone, kDirectory, kFile };
-
-FileKind KindOf(const std::string& path) {
-  struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) return FileKind::kNone;
-  return S_ISDIR(status.st_mode) ? FileKind::kDirectory : FileKind::kFile;
-}
-
-bool IsExecutable(const std::string& path) {
-  return KindOf(path) == FileKind::kFile && ::access(path.c_str(), X_OK) == 0;
-}
-
-bool HasSlash(const std::string& name) { return absl::StrContains(name, "/"); }
-
-std::string WorkingDirectory() {
-  char path[PATH_MAX];
-  return ::getcwd(path, sizeof path) != nullptr ? path : ".";
-}
-
-std::optional<std::string> FindInPath(const std::string& name, const Environment& environment) {
-  std::string folders = environment.Get("PATH");
-  if (folders.empty()) folders = "/usr/local/bin:/usr/bin:/bin";
-  for (const absl::string_view folder : absl::StrSplit(folders, ':')) {
-    const std::string path = absl::StrCat(folder.empty() ? "." : folder, "/", name);
-    if (IsExecutable(path)) return path;
-  }
-  return std::nullopt;
-}
-
-// Returns why an existing `python` of an environment cannot be run; empty if its file shows no
-// reason.
-std::string WhyNotRunnable(const std::string& python) {
-  if (KindOf(python) == FileKind::kNone) return "leads to a file that is gone";
-  if (!IsExecutable(python)) return "is not executable";
-  std::string start;
-  std::getline(std::ifstream(python, std::ios::binary), start);
-  if (!absl::StartsWith(start, "#!")) return "";
-  const std::vector<std::string> words =
-      absl::StrSplit(start.substr(2), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-  if (words.empty() || KindOf(words[0]) != FileKind::kNone) return "";
-  return absl::StrCat("needs ", words[0], ", which is gone");
-}
-
-// Returns the Python of the environment that `variable` names; empty if there is no such Python.
-absl::StatusOr<std::string> PythonOf(const char* variable, const Environment& environment) {
-  const std::string prefix = environment.Get(variable);
-  const std::string python = absl::StrCat(prefix, "/bin/python");
-  struct stat status = {};
-  if (prefix.empty() || ::lstat(python.c_str(), &status) != 0) return "";
-  const std::string why = WhyNotRunnable(python);
-  if (why.empty()) return python;
-  return absl::NotFoundError(
-      absl::StrCat(variable, " is ", prefix, ", whose python does not run: ", python, " ", why,
-                   "; activate another environment, unset ", variable, ", or set PYTHON_EXEC"));
-}
-
-absl::StatusOr<std::string> FindPython(const Environment& environment) {
-  if (const std::string chosen = environment.Get("PYTHON_EXEC"); !chosen.empty()) {
-    if (HasSlash(chosen) && IsExecutable(chosen)) return chosen;
-    const auto found = HasSlash(chosen) ? std::nullopt : FindInPath(chosen, environment);
-    if (found.has_value()) return *found;
-    return absl::NotFoundError(
-        absl::StrCat("PYTHON_EXEC is ", chosen, ", which is no program; correct it or unset it"));
-  }
-  for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    HLAUNCH_ASSIGN_OR_RETURN(const std::string python, PythonOf(variable, environment));
-    if (!python.empty()) return python;
-  }
-  for (const char* name : {"python3", "python"}) {
-    if (const auto found = FindInPath(name, environment)) return *found;
-  }
-  return absl::NotFoundError(
-      "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another program");
-}
 
 // What kind of program a file is, judged by its first line.
 struct FileStart {
@@ -118,6 +46,50 @@ absl::Status NoSuch(absl::string_view what, const std::string& name, absl::strin
       absl::StrCat("no such ", what, ": ", name, " (in ", WorkingDirectory(), ")", hint));
 }
 
+// What another program's users type first, and what that is here.
+struct ForeignCommand {
+  absl::string_view word;
+  absl::string_view hint;
+};
+constexpr absl::string_view kNoWord =
+    "; hlaunch needs no such word before the script: leave it out";
+constexpr absl::string_view kListsJobs = "; did you mean hlaunch ps?";
+constexpr ForeignCommand kForeignCommands[] = {
+    {"run", kNoWord},
+    {"start", kNoWord},
+    {"launch", kNoWord},
+    {"exec", kNoWord},
+    {"submit", "; hlaunch --detach starts a job that goes on without its terminal"},
+    {"jobs", kListsJobs},
+    {"list", kListsJobs},
+    {"ls", kListsJobs},
+    {"queue", kListsJobs},
+    {"cancel", "; did you mean hlaunch stop?"},
+    {"hosts", "; did you mean hlaunch nodes?"},
+    {"gpus", "; did you mean hlaunch devices?"},
+};
+
+// Returns the file whose name is near to that of `path`, in the same folder; empty if there is
+// none.
+std::string NearFile(const std::string& path) {
+  constexpr int kMostEntries = 10000;  // Bounds the time in a folder of data.
+  const std::filesystem::path typed(path);
+  const std::string folder = typed.parent_path();
+  const bool has_suffix = typed.has_extension();
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, error), end;
+  for (int n = 0; !error && entry != end && n < kMostEntries; entry.increment(error), ++n) {
+    const std::filesystem::path name = entry->path().filename();
+    const bool fits =
+        has_suffix ? name.extension() == typed.extension() : name.extension() == ".py";
+    if (fits && entry->is_regular_file(error)) names.push_back(has_suffix ? name : name.stem());
+  }
+  std::sort(names.begin(), names.end());
+  const std::string near = NearestSpelling(typed.filename().string(), names);
+  return near.empty() ? "" : typed.parent_path() / (has_suffix ? near : near + ".py");
+}
+
 // Returns the command of hlaunch whose spelling is near to `word`; empty if there is none.
 std::string NearCommand(const std::string& word) {
   std::vector<std::string> commands;
@@ -125,8 +97,32 @@ std::string NearCommand(const std::string& word) {
     if (!row.hidden()) commands.emplace_back(row.word);
   }
   // `train` means a script, not the command `drain`.
-  const bool is_script = absl::StrContains(word, ".") || word == "train";
+  constexpr size_t kShortest = 3;
+  const bool is_script = word.size() < kShortest || absl::StrContains(word, ".") || word == "train";
   return is_script ? "" : NearestSpelling(word, commands);
+}
+
+// Returns what else may be meant by a script that is not there; empty if nothing is near.
+std::string HintFor(const std::string& script) {
+  if (KindOf(script + ".py") == FileKind::kFile) {
+    return absl::StrCat("; did you mean ", script, ".py?");
+  }
+  for (const ForeignCommand& command : kForeignCommands) {
+    if (script == command.word) return std::string(command.hint);
+  }
+  if (const std::string file = NearFile(script); !file.empty()) {
+    return absl::StrCat("; did you mean ", file, "?");
+  }
+  const std::string command = NearCommand(script);
+  return command.empty() ? "" : absl::StrCat("; did you mean hlaunch ", command, "?");
+}
+
+absl::Status IsNotebook(const std::string& path) {
+  const std::string quoted = ShellQuote(path);
+  const std::string script = absl::StrCat(absl::StripSuffix(path, ".ipynb"), ".py");
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, " is a notebook, not a script; run: jupyter nbconvert --to script ",
+                   quoted, ", and start what that writes, ", script));
 }
 
 absl::Status NotRunnable(const std::string& path) {
@@ -164,14 +160,9 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
     }
   }
   if (kind == FileKind::kNone) {
-    const std::string with_suffix = absl::StrCat(script, ".py");
-    if (KindOf(with_suffix) == FileKind::kFile) {
-      return NoSuch("script", script, absl::StrCat("; did you mean ", with_suffix, "?"));
-    }
-    const std::string command = NearCommand(script);
-    return NoSuch("script", script,
-                  command.empty() ? "" : absl::StrCat("; did you mean hlaunch ", command, "?"));
+    return NoSuch("script", script, HintFor(script));
   }
+  if (kind == FileKind::kFile && absl::EndsWith(script, ".ipynb")) return IsNotebook(script);
   if (kind == FileKind::kDirectory && KindOf(script + "/__main__.py") != FileKind::kFile) {
     return absl::FailedPreconditionError(
         absl::StrCat(script, " is a directory, not a script; name the file in it"));
@@ -185,10 +176,6 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   if (!start.is_python) return NotRunnable(script);
   HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
   return std::vector<std::string>{python, "-u", script};
-}
-
-std::string Absolute(const std::string& path) {
-  return absl::StartsWith(path, "/") ? path : absl::StrCat(WorkingDirectory(), "/", path);
 }
 
 // Returns the path of the script as seen from this directory; workers may run in another one.
@@ -206,7 +193,7 @@ std::string ScriptSeenFromHere(const ScriptRequest& request) {
 
 absl::StatusOr<std::string> FindWorkersDirectory(const std::string& directory) {
   if (KindOf(directory) == FileKind::kDirectory) return Absolute(directory);
-  return absl::NotFoundError(absl::StrCat("--wdir ", directory, ": there is no such directory",
+  return absl::NotFoundError(absl::StrCat("no such working directory for workers: ", directory,
                                           " (in ", WorkingDirectory(), ")"));
 }
 

@@ -20,9 +20,8 @@ namespace hlaunch {
 //   a script        python -u FILE args, if it is *.py or does not run by itself
 //   a program       FILE args, if it is executable and is an ELF file or begins with #!; a name
 //                   without a slash is looked up in PATH if there is no such file here
-// Python is $PYTHON_EXEC, else that of $VIRTUAL_ENV or $CONDA_PREFIX, else python3 or python in
-// PATH. argv[0] always contains a slash. With --wdir, files are looked up in that directory, and
-// argv[0] is absolute.
+// FindPython says which Python. argv[0] always contains a slash. With --wdir, files are looked up
+// in that directory, and argv[0] is absolute.
 //
 // Errors:
 //   NotFound - there is no such script, program or interpreter; the message says where it was

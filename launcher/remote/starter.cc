@@ -79,6 +79,7 @@ std::string Starter::Name() const {
 std::vector<std::string> StarterEnvironment(const Starter& starter,
                                             const Environment& environment) {
   std::vector<std::string> entries = environment.Without(kEnvToken);
+  if (!starter.agent.empty()) entries = Environment(entries).Without(kEnvPython);
   if (starter.Name() != "srun") return entries;
   entries.erase(std::remove_if(entries.begin(), entries.end(), ShapesSlurmsStep), entries.end());
   return entries;

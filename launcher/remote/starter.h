@@ -52,9 +52,10 @@ std::vector<std::string> SettingsCommand(const Starter& starter, const TargetHos
 // Requires: `starter.pushed` is set.
 std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here);
 
-// The variables for the starter: those of `environment` except the token. srun reads options, such
-// as the number of tasks, from variables too. So of Slurm's variables, srun gets only those that
-// identify the job. Pure.
+// The variables for the starter: those of `environment` except the token. Another command than ssh
+// may pass them on to other hosts, whose hlaunch finds its own Python: it does not get this host's.
+// srun reads options, such as the number of tasks, from variables too. So of Slurm's variables,
+// srun gets only those that identify the job. Pure.
 std::vector<std::string> StarterEnvironment(const Starter& starter, const Environment& environment);
 
 }  // namespace hlaunch

@@ -27,6 +27,9 @@ inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
 inline constexpr char kEnvLogForm[] = "HLAUNCH_LOG_FORM";
 // The folder of a detached job, for the process that runs the job.
 inline constexpr char kEnvDetached[] = "HLAUNCH_DETACHED";
+// The Python beside which hlaunch was found, or that ran `python -m hlaunch`; for the programs that
+// it becomes or starts on this host.
+inline constexpr char kEnvPython[] = "HLAUNCH_PYTHON";
 // "1" on hosts that --hosts started: only one of them reports the end.
 inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";
 

@@ -212,7 +212,7 @@ class Wheel(MpiCase):
             assert done.returncode == 0, done.stdout
 
     def hlaunch(self, *words):
-        return run(self.bin / "hlaunch", *words, env={"VIRTUAL_ENV": str(self.venv)})
+        return run(self.bin / "hlaunch", *words)
 
     def test_it_is_small_and_takes_nobodys_name(self):
         print(f"{self.wheel.name}: {self.wheel.stat().st_size / 1e6:.1f} MB")
@@ -230,6 +230,18 @@ class Wheel(MpiCase):
         self.assertRegex(service, r"^hlaunch-rendezvous \d")
         done = self.hlaunch("--no-python", "--nproc-per-node", 2, "sh", "-c", "exit 3")
         self.assertEqual(done.returncode, 3, done.stdout)
+
+    def test_scripts_run_in_its_environment_though_that_is_not_active(self):
+        script = PACKAGES / "where.py"
+        script.write_text("import sys\nprint('ran in', sys.prefix)\n", encoding="utf-8")
+        links = PACKAGES / "links-elsewhere"
+        self.assertEqual(self.hlaunch("--install-links", links).returncode, 0)
+        ran = f"ran in {self.venv}\n"
+        for words in ([self.bin / "hlaunch"], [links / "torchrun"], [self.bin / "python", "-m", "hlaunch"],
+                      [links / "mpirun", "-n", 1, "--run-path"],
+                      [self.bin / "hlaunch", "--nnodes", 1, "--rdzv-endpoint", f"127.0.0.1:{free_port()}"]):
+            done = run(*words, script, env={"VIRTUAL_ENV": "/left/over", "PATH": "/usr/bin:/bin"})
+            self.assertEqual((done.returncode, ran in done.stdout), (0, True), done.stdout)
 
     def test_the_package_works_without_anything_else(self):
         done = self.hlaunch("--nproc-per-node", 2, ROOT / "deploy/examples/all_reduce.py")
@@ -267,7 +279,7 @@ class Wheel(MpiCase):
         script.write_text(TRAIN, encoding="utf-8")
         words = [self.bin / "hlaunch", "--nnodes", "2", "--rdzv-endpoint", f"127.0.0.1:{free_port()}",
                  script]
-        env = {**os.environ, "VIRTUAL_ENV": str(self.venv)}
+        env = {name: value for name, value in os.environ.items() if name != "PYTHON_EXEC"}
         nodes = [subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   env=env) for _ in range(2)]
         said = "".join(node.communicate(timeout=LIMIT)[0] for node in nodes)

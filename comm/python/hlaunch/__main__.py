@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""`python -m hlaunch`: replaces itself by the program that was installed with this package."""
+"""`python -m hlaunch`: replaces itself by the program that was installed with this package. That one
+runs scripts with the Python that ran this."""
 
 import os
 import shutil
@@ -34,4 +35,6 @@ def rendezvous():
 
 
 if __name__ == "__main__":
+    if sys.executable:
+        os.environ["HLAUNCH_PYTHON"] = sys.executable
     become("hlaunch", "hlaunch")

@@ -20,7 +20,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Argv = std::vector<std::string>;
 
-// An empty working directory, and programs beside it: bin/python3, bin/tool, venv/bin/python.
+// An empty working directory, and programs beside it: bin/python3 and bin/tool.
 class MakeWorkerArgvTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -29,7 +29,6 @@ class MakeWorkerArgvTest : public testing::Test {
     root_ = std::filesystem::canonical(pattern);
     Write("bin/python3", "#!/bin/sh\n", 0755);
     Write("bin/tool", "#!/bin/sh\n", 0755);
-    Write("venv/bin/python", "#!/bin/sh\n", 0755);
     std::filesystem::create_directories(root_ / "work");
     std::filesystem::current_path(root_ / "work");
   }
@@ -93,39 +92,6 @@ TEST_F(MakeWorkerArgvTest, RunsAnExecutablePyFileWithPythonToo) {
   EXPECT_EQ(Make({{"./train.py"}})->front(), At("bin/python3"));
 }
 
-TEST_F(MakeWorkerArgvTest, PrefersTheActiveEnvironment) {
-  Write("work/train.py", "", 0644);
-  EXPECT_EQ(Make({{"train.py"}}, {"VIRTUAL_ENV=" + At("venv")})->front(), At("venv/bin/python"));
-  EXPECT_EQ(Make({{"train.py"}}, {"CONDA_PREFIX=" + At("venv")})->front(), At("venv/bin/python"));
-  EXPECT_EQ(Make({{"train.py"}}, {"VIRTUAL_ENV=/gone"})->front(), At("bin/python3"));
-  EXPECT_EQ(Make({{"train.py"}}, {"PYTHON_EXEC=tool", "VIRTUAL_ENV=" + At("venv")})->front(),
-            At("bin/tool"));
-}
-
-TEST_F(MakeWorkerArgvTest, RefusesAnEnvironmentWhosePythonDoesNotRun) {
-  Write("work/train.py", "", 0644);
-  Write("old/bin/python", "#!/gone/python9\n", 0755);
-  const absl::Status refused = Make({{"train.py"}}, {"VIRTUAL_ENV=" + At("old")}).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(refused.message(),
-            absl::StrCat("VIRTUAL_ENV is ", At("old"),
-                         ", whose python does not run: ", At("old/bin/python"),
-                         " needs /gone/python9, which is gone; activate "
-                         "another environment, unset VIRTUAL_ENV, or set PYTHON_EXEC"));
-  Write("locked/bin/python", "", 0644);
-  EXPECT_FALSE(Make({{"train.py"}}, {"CONDA_PREFIX=" + At("locked")}).ok());
-}
-
-TEST_F(MakeWorkerArgvTest, NamesAMissingInterpreter) {
-  Write("work/train.py", "", 0644);
-  EXPECT_EQ(Make({{"train.py"}}, {"PYTHON_EXEC=/gone/python"}).status(),
-            absl::NotFoundError(
-                "PYTHON_EXEC is /gone/python, which is no program; correct it or unset it"));
-  EXPECT_EQ(MakeWorkerArgv({{"train.py"}}, Environment({"PATH=/nowhere"})).status().message(),
-            "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another "
-            "program");
-}
-
 TEST_F(MakeWorkerArgvTest, RunsAModule) {
   EXPECT_THAT(*Make({{"pkg.train", "-m"}, true, false}),
               ElementsAre(At("bin/python3"), "-u", "-m", "pkg.train", "-m"));
@@ -181,6 +147,50 @@ TEST_F(MakeWorkerArgvTest, SaysWhereAMissingScriptWasLookedFor) {
   EXPECT_EQ(Make({{"tools.sh"}, false, true}).status(),
             absl::NotFoundError("no such program in PATH: tools.sh (in " + At("work") +
                                 "); did you mean ./tools.sh?"));
+}
+
+TEST_F(MakeWorkerArgvTest, NamesTheFileThatIsNearToAMisspeltOne) {
+  const auto hint = [this](const std::string& script) {
+    const std::string message(Make({{script}}).status().message());
+    const size_t at = message.find("); ");
+    return at == std::string::npos ? "" : message.substr(at + 3);
+  };
+  Write("work/train.py", "", 0644);
+  Write("work/src/train_gpt.py", "", 0644);
+  Write("work/trian.txt", "", 0644);
+  std::filesystem::create_directories(root_ / "work/trian2.py");
+  EXPECT_EQ(hint("trian.py"), "did you mean train.py?");
+  EXPECT_EQ(hint("./trian.py"), "did you mean ./train.py?");
+  EXPECT_EQ(hint("src/trian_gpt.py"), "did you mean src/train_gpt.py?");
+  EXPECT_EQ(hint("trian"), "did you mean train.py?");
+  EXPECT_EQ(hint("evaluate.py"), "");
+  EXPECT_EQ(hint("nowhere/train.py"), "");
+}
+
+TEST_F(MakeWorkerArgvTest, NamesTheRightWordForThoseOfOtherPrograms) {
+  const auto says = [this](const char* word) {
+    return std::string(Make({{word, "train.py"}}).status().message());
+  };
+  Write("work/train.py", "", 0644);
+  for (const char* word : {"run", "start", "launch"}) {
+    EXPECT_EQ(says(word), absl::StrCat("no such script: ", word, " (in ", At("work"),
+                                       "); hlaunch needs no such word before the script: leave it "
+                                       "out"));
+  }
+  EXPECT_THAT(says("jobs"), HasSubstr("did you mean hlaunch ps?"));
+  EXPECT_THAT(says("list"), HasSubstr("did you mean hlaunch ps?"));
+  EXPECT_THAT(says("statu"), HasSubstr("did you mean hlaunch status?"));
+  Write("work/run", "import os\n", 0644);
+  EXPECT_THAT(*Make({{"run", "train.py"}}),
+              ElementsAre(At("bin/python3"), "-u", "run", "train.py"));
+}
+
+TEST_F(MakeWorkerArgvTest, RefusesANotebook) {
+  Write("work/my train.ipynb", "{}", 0644);
+  EXPECT_EQ(Make({{"my train.ipynb"}}).status(),
+            absl::FailedPreconditionError(
+                "my train.ipynb is a notebook, not a script; run: jupyter nbconvert --to script "
+                "'my train.ipynb', and start what that writes, my train.py"));
 }
 
 TEST_F(MakeWorkerArgvTest, SaysHowToMakeItExecutable) {

@@ -84,6 +84,14 @@ TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
       "a3 b3 c2 ");
   EXPECT_EQ(parts({"-H", "a,b", "-np", "1", "t.py"}, {{"", "a", {}}, {"", "b", {}}}), "a1 ");
   EXPECT_EQ(parts({"-H", "a:4,b:4", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", 4}}), "a4 b2 ");
+  // As in mpirun: so many of all ranks on each host.
+  EXPECT_EQ(parts({"-H", "a,b,c", "-n", "8", "--nproc-per-node", "4", "t.py"},
+                  {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}}),
+            "a4 b4 ");
+  EXPECT_EQ(parts({"-H", "a,b", "--num_processes", "3", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
+            "a2 b1 ");
+  EXPECT_THAT(parts({"-H", "a:1", "--num-processes=3", "t.py"}, {{"", "a", 1}}),
+              HasSubstr("--num-processes 3: the hosts have room for 1 workers"));
   EXPECT_THAT(parts({"-H", "a:4,b", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", {}}}),
               HasSubstr("room for 5 workers"));
   EXPECT_THAT(
@@ -165,9 +173,10 @@ TEST(PushCommand, LeavesNothingToARemoteShell) {
 
 TEST(StarterEnvironment, KeepsWhatShapesTheJobsTasksFromSrun) {
   const Environment all({"SLURM_JOB_ID=7", "SLURM_NTASKS=8", "SLURM_CPU_BIND=x", "SLURM_CONF=c",
-                         "HLAUNCH_TOKEN=secret", "SRUN_CPUS_PER_TASK=2", "A=1"});
+                         "HLAUNCH_TOKEN=secret", "SRUN_CPUS_PER_TASK=2", "A=1",
+                         "HLAUNCH_PYTHON=/only/here/python3"});
   Starter starter;
-  EXPECT_THAT(StarterEnvironment(starter, all), testing::SizeIs(6));
+  EXPECT_THAT(StarterEnvironment(starter, all), testing::SizeIs(7));
   starter.agent = {"/usr/bin/srun", "-w", "%h"};
   EXPECT_THAT(StarterEnvironment(starter, all),
               testing::UnorderedElementsAre("SLURM_JOB_ID=7", "SLURM_CONF=c", "A=1"));
