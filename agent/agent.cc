@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/agent_signals.h"
+#include "agent/failure/python_that_ran.h"
 #include "agent/node_news.h"
 #include "agent/node_updates.h"
 #include "agent/notice/drain_watch.h"
@@ -183,7 +184,10 @@ class Agent::Impl final : public RendezvousClient::Listener {
     result_.restarts = assignment.restart_count;
     news_.RoundStarts(assignment, options_.spec.nproc);
     WorkerGroup::Events events;
-    events.on_failure = [this](WorkerFailure failure) { updates_.TellFailure(std::move(failure)); };
+    events.on_failure = [this, assignment](WorkerFailure failure) {
+      AddPythonThatRan(options_.spec, assignment, failure);
+      updates_.TellFailure(std::move(failure));
+    };
     events.on_success = [this] {
       store_.WorkersAreDone();
       updates_.TellSucceeded();

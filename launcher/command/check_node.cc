@@ -7,15 +7,19 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/devices/device_files.h"
 #include "agent/health/health_helper.h"
 #include "agent/health/watch_node.h"
 #include "asio/io_context.hpp"
+#include "launcher/command/check_python.h"
 #include "launcher/command/print_text.h"
 #include "launcher/report/check_text.h"
+#include "launcher/words/environment.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
@@ -67,9 +71,16 @@ int CheckThisNode(CheckPlan plan, bool json) {
   }
   asio::io_context loop(1);
   std::vector<CheckResult> results;
+  std::optional<CheckResult> python;
+  std::optional<PythonCheck> python_check;
+  if (plan.sysroot.empty()) {
+    python_check.emplace(loop, Environment::OfThisProcess(),
+                         [&](CheckResult result) { python = std::move(result); });
+  }
   const HealthHelper helper(loop, CheckCommand(kThisProgram, plan), ChecksToAwait(plan),
                             [&](std::vector<CheckResult> all) { results = std::move(all); });
   loop.run();
+  if (python) results.push_back(*std::move(python));
   return PrintText(json ? CheckJson(results) : CheckText(results), ExitCodeFor(results));
 }
 

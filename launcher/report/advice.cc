@@ -15,6 +15,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/failure/python_that_ran.h"
+#include "launcher/options/option_table.h"
 #include "launcher/report/complaint.h"
 #include "launcher/words/printable.h"
 #include "proto/contract/exit_code.h"
@@ -26,7 +29,8 @@ namespace {
 constexpr size_t kHostsNamed = 2;
 
 // A sign of a failure and what to do about it. {host} stands for the worker's host, {where} for all
-// hosts whose workers printed the same, {awaited} for the workers that did not fail.
+// hosts whose workers printed the same, {awaited} for the workers that did not fail. {python} is
+// the worker's Python, after a comma, where that is known.
 struct Row {
   // The text must contain one of these; empty ones do not count.
   std::array<absl::string_view, 3> words;
@@ -145,8 +149,8 @@ constexpr Row kRows[] = {
      "or "
      "install it anew"},
     {{"ModuleNotFoundError", "ImportError", "No module named "},
-     "it cannot be imported {where}: install it there for the Python that ran, or name another "
-     "one with PYTHON_EXEC"},
+     "it cannot be imported {where}: install it there for the Python that ran{python}, or name "
+     "another one with PYTHON_EXEC"},
     {{"SyntaxError", "IndentationError", "TabError"},
      "the script cannot be read by the Python that ran {where}: mend it, or name a newer Python "
      "with PYTHON_EXEC"},
@@ -308,10 +312,58 @@ std::string Awaited(const Outcome& outcome) {
   return absl::StrJoin(names, ", ");
 }
 
+// How parsers of command lines say that they do not know an option: argparse, click, absl, the
+// parser of transformers, getopt.
+constexpr absl::string_view kUnknownOption[] = {
+    "unrecognized arguments: ", "No such option: ", "Unknown command line flag '",
+    "not used by the HfArgumentParser: ", "unrecognized option '"};
+
+// Returns the options of hlaunch that a script was given and did not know, as it names them.
+std::vector<std::string> OptionsForHlaunch(absl::string_view text) {
+  std::vector<std::string> options;
+  for (const absl::string_view sign : kUnknownOption) {
+    const size_t at = text.find(sign);
+    if (at == text.npos) continue;
+    const absl::string_view rest = text.substr(at + sign.size());
+    const absl::string_view line = rest.substr(0, rest.find('\n'));
+    for (absl::string_view word :
+         absl::StrSplit(line, absl::ByAnyChar(" ,'[]"), absl::SkipEmpty())) {
+      word = word.substr(0, word.find_first_of("=."));
+      const bool is_long = absl::StartsWith(word, "--");
+      const std::string name = is_long ? std::string(word) : absl::StrCat("--", word);
+      if (!is_long && !absl::StartsWith(sign, "Unknown command line")) continue;
+      if (FindOption(name) != nullptr) options.push_back(PrintableLine(name));
+    }
+    break;
+  }
+  return options;
+}
+
+std::string AdviceOnOptions(const std::vector<std::string>& options) {
+  const bool one = options.size() == 1;
+  return absl::StrCat(absl::StrJoin(options, " and "), one ? " is an option" : " are options",
+                      " of hlaunch too, and all words after the script are the script's own: for "
+                      "hlaunch, write ",
+                      one ? "it" : "them", " before the script");
+}
+
 // Returns whether the preflight found that large messages do not pass.
 bool WarnedOfMtu(absl::string_view text) {
   const size_t at = text.find(kBeforeTheRound);
   return at != text.npos && absl::StrContains(text.substr(at), "MTU");
+}
+
+// What is known of the Python of a worker that could not import something.
+struct ItsPython {
+  std::string path;   // ", /usr/bin/python3"
+  std::string other;  // "; VIRTUAL_ENV is …": the environment that a variable names, if another.
+};
+
+ItsPython ItsPythonIn(absl::string_view evidence) {
+  if (!absl::ConsumePrefix(&evidence, kItsPython)) return {};
+  const size_t end = std::min(evidence.find("; "), evidence.size());
+  return {absl::StrCat(", ", PrintableLine(evidence.substr(0, end))),
+          PrintableLine(evidence.substr(end))};
 }
 
 std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
@@ -328,6 +380,10 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   if (store_port == 0 && HasTwoFirstRanks(text)) return std::string(kTwoFirstRanks);
   if (!outcome.awaited.empty() && absl::StartsWith(outcome.awaited.front().did, "exited")) {
     return std::string(kExitedEarly);
+  }
+  if (const std::vector<std::string> options = OptionsForHlaunch(text);
+      !options.empty() && first.signal == 0) {
+    return AdviceOnOptions(options);
   }
   absl::string_view advice = first.out_of_memory ? kOutOfMemory : Find(kRows, exception);
   if (const std::string keys = MissingKeys(exception); advice.empty() && !keys.empty()) {
@@ -352,9 +408,13 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
     advice = Find(kRows, text);
     if (advice.empty() && exception.empty()) advice = AdviceOnSignal(SIGABRT);
   }
-  return absl::StrReplaceAll(advice, {{"{host}", PrintableLine(first.host)},
-                                      {"{where}", Where(outcome)},
-                                      {"{awaited}", Awaited(outcome)}});
+  const ItsPython python = ItsPythonIn(first.evidence);
+  const bool names_python = absl::StrContains(advice, "{python}");
+  return absl::StrCat(absl::StrReplaceAll(advice, {{"{host}", PrintableLine(first.host)},
+                                                   {"{where}", Where(outcome)},
+                                                   {"{python}", python.path},
+                                                   {"{awaited}", Awaited(outcome)}}),
+                      names_python ? python.other : "");
 }
 
 std::string ForJob(const Outcome& outcome) {

@@ -289,6 +289,119 @@ class Words(unittest.TestCase):
         self.assertEqual(run(TORCHRUN, "version").returncode, 127)
 
 
+class Environments(unittest.TestCase):
+    """Which Python runs scripts: real environments, of which none is active."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="hlaunch-environments-")
+        root = pathlib.Path(cls.folder.name).resolve()
+        cls.env, cls.other = root / "env", root / "other"
+        for prefix in (cls.env, cls.other):
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True, timeout=600)
+        shutil.copy(HLAUNCH, cls.env / "bin/hlaunch")
+        cls.has_agent = (BUILD / "bin/hlaunch-agent").exists()
+        if cls.has_agent:
+            (cls.env / "bin/hlaunch-agent").symlink_to(BUILD / "bin/hlaunch-agent")
+        (cls.other / "bin/hlaunch").symlink_to(HLAUNCH)
+        cls.elsewhere = root / "bin"
+        cls.elsewhere.mkdir()
+        (cls.elsewhere / "hlaunch").symlink_to(cls.env / "bin/hlaunch")
+        (cls.elsewhere / "mpirun").symlink_to("hlaunch")
+        cls.script = root / "train.py"
+        cls.script.write_text("import sys\nprint('ran in', sys.prefix)\n", encoding="utf-8")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def bare(self, *words, path="/usr/bin:/bin", **variables):
+        """Runs `words` as a unit file or cron does, with few variables."""
+        home = {"HOME": self.folder.name, "LC_ALL": "C.UTF-8"}
+        return subprocess.run([str(word) for word in words], encoding="utf-8", capture_output=True,
+                              stdin=subprocess.DEVNULL, check=False, timeout=600,
+                              env={"PATH": path, **home, **variables})
+
+    def assert_runs_in(self, prefix, *words, **options):
+        done = self.bare(*words, **options)
+        self.assertEqual((done.returncode, f"ran in {prefix}\n" in done.stdout), (0, True), done)
+
+    def test_a_program_in_an_environment_runs_its_python(self):
+        left_over = {"VIRTUAL_ENV": str(self.other), "CONDA_PREFIX": str(self.other)}
+        self.assert_runs_in(self.env, self.env / "bin/hlaunch", self.script)
+        self.assert_runs_in(self.env, self.env / "bin/hlaunch", self.script, **left_over)
+        self.assert_runs_in(self.env, self.elsewhere / "hlaunch", self.script)
+        self.assert_runs_in(self.env, "hlaunch", self.script, path=f"{self.elsewhere}:/usr/bin:/bin")
+        self.assert_runs_in(self.env, self.elsewhere / "mpirun", "-n", 1, "--run-path", self.script)
+
+    def test_a_link_in_an_environment_runs_its_python(self):
+        self.assert_runs_in(self.other, self.other / "bin/hlaunch", self.script)
+
+    def test_the_agent_and_this_host_run_the_same_python(self):
+        if not self.has_agent:
+            self.skipTest("a build without hlaunch-agent")
+        for hlaunch, prefix in ((self.env / "bin/hlaunch", self.env), (self.other / "bin/hlaunch", self.other)):
+            for words in (["--nnodes", 1, "--rdzv-endpoint", "127.0.0.1:0"], ["--hosts", "localhost"]):
+                with self.subTest(f"{hlaunch} {words}"):
+                    self.assert_runs_in(prefix, hlaunch, *words, self.script)
+
+    def test_python_m_hlaunch_runs_that_python(self):
+        self.assert_runs_in(self.other, self.other / "bin/python", "-m", "hlaunch", self.script,
+                            PYTHONPATH=str(BUILD / "python"))
+
+    def test_what_the_user_names_comes_first(self):
+        self.assert_runs_in(self.other, self.env / "bin/hlaunch", self.script,
+                            PYTHON_EXEC=str(self.other / "bin/python"))
+
+    def test_the_shells_python_beats_an_environment_that_was_left(self):
+        self.assert_runs_in(self.other, HLAUNCH, self.script, path=f"{self.other}/bin:/usr/bin:/bin",
+                            VIRTUAL_ENV=str(self.env))
+
+    def test_workers_do_not_inherit_the_choice(self):
+        done = self.bare(self.env / "bin/hlaunch", "--no-python", "env")
+        self.assertNotIn("HLAUNCH_PYTHON", done.stdout)
+
+    def test_a_missing_module_is_reported_with_the_python_that_ran(self):
+        script = self.script.with_name("importer.py")
+        script.write_text("import torch_of_the_other_environment\n", encoding="utf-8")
+        ran = self.env / "bin/python3"
+        done = self.bare(self.env / "bin/hlaunch", script, VIRTUAL_ENV=str(self.other))
+        self.assertIn(f"install it there for the Python that ran, {ran}, or name another one", done.stderr)
+        self.assertIn(f"VIRTUAL_ENV is {self.other}, which has another one", done.stderr)
+        done = self.bare(self.env / "bin/hlaunch", "-m", "no_such_module")
+        self.assertIn(f"the Python that ran, {ran}, or name another one", done.stderr)
+
+    def test_an_environment_that_broke_is_refused(self):
+        broken = pathlib.Path(self.folder.name).resolve() / "broken"
+        (broken / "bin").mkdir(parents=True)
+        (broken / "pyvenv.cfg").touch()
+        (broken / "bin/python3").symlink_to("/gone/python3")
+        (broken / "bin/hlaunch").symlink_to(HLAUNCH)
+        done = self.bare(broken / "bin/hlaunch", self.script)
+        self.assertEqual(done.returncode, 127, done)
+        self.assertIn(f"{broken}/bin/python3 leads to a file that is gone", done.stderr)
+
+    def test_check_names_the_python_and_its_torch(self):
+        site = next((self.other / "lib").glob("python3*/site-packages"))
+        info = site / "torch-9.8.7.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 9.8.7\n", encoding="utf-8")
+        for hlaunch, prefix, torch in (("env", self.env, None), ("other", self.other, "9.8.7")):
+            done = self.bare(prefix / "bin/hlaunch", "check", "--json")
+            (said,) = [check for check in json.loads(done.stdout)["checks"] if check["name"] == "python"]
+            self.assertEqual(said["state"], "ok", said)
+            detail = json.loads(said["detail"])
+            self.assertEqual((detail["path"], detail["torch"]), (str(prefix / "bin/python3"), torch), hlaunch)
+        self.assertRegex(done.stdout, r"is Python 3\.\d+\.\d+, with torch 9\.8\.7")
+
+    def test_an_option_after_the_script_is_explained_if_the_script_refuses_it(self):
+        script = self.script.with_name("parser.py")
+        script.write_text("import argparse\nargparse.ArgumentParser().parse_args()\n", encoding="utf-8")
+        done = self.bare(self.env / "bin/hlaunch", script, "--nproc-per-node", 2)
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("--nproc-per-node is an option of hlaunch too", done.stderr)
+
+
 class Version(unittest.TestCase):
     """The output of --version, and where its facts come from."""
 

@@ -164,6 +164,48 @@ TEST(AdviceFor, NamesTheHostsThatSayTheSame) {
   EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "cannot be imported on node1 and node2:"));
 }
 
+TEST(AdviceFor, NamesThePythonThatRan) {
+  WorkerFailure failure = Failure(3, 1);
+  failure.message = "ModuleNotFoundError: No module named 'torch'";
+  failure.evidence = "its Python is /usr/bin/python3";
+  EXPECT_EQ(AdviceFor(Of(failure), 0),
+            "it cannot be imported on node1: install it there for the Python that ran, "
+            "/usr/bin/python3, or name another one with PYTHON_EXEC");
+  failure.evidence +=
+      "; VIRTUAL_ENV is /env, which has another one: PYTHON_EXEC=/env/bin/python names that";
+  EXPECT_EQ(
+      AdviceFor(Of(failure), 0),
+      "it cannot be imported on node1: install it there for the Python that ran, "
+      "/usr/bin/python3, or name another one with PYTHON_EXEC; VIRTUAL_ENV is /env, which has "
+      "another one: PYTHON_EXEC=/env/bin/python names that");
+}
+
+TEST(AdviceFor, KnowsOptionsThatWereMeantForHlaunch) {
+  const auto advice = [](const char* says) {
+    WorkerFailure failure = Failure(3, 2);
+    failure.log_tail = says;
+    return AdviceFor(Of(failure), 0);
+  };
+  const std::string one =
+      "--nproc-per-node is an option of hlaunch too, and all words after the script are the "
+      "script's own: for hlaunch, write it before the script";
+  EXPECT_EQ(advice("usage: train.py [-h]\ntrain.py: error: unrecognized arguments: "
+                   "--nproc-per-node 2\n"),
+            one);
+  EXPECT_EQ(advice("Error: No such option: --nproc-per-node\n"), one);
+  EXPECT_EQ(
+      advice("FATAL Flags parsing error:\n  Unknown command line flag 'nproc-per-node'. Did\n"),
+      one);
+  EXPECT_EQ(advice("ValueError: Some specified arguments are not used by the HfArgumentParser: "
+                   "['--nproc-per-node', '2']\n"),
+            one);
+  EXPECT_EQ(
+      advice("train.py: error: unrecognized arguments: --nnodes=2 --lr 1 --rdzv_endpoint a\n"),
+      "--nnodes and --rdzv_endpoint are options of hlaunch too, and all words after the "
+      "script are the script's own: for hlaunch, write them before the script");
+  EXPECT_EQ(advice("train.py: error: unrecognized arguments: --lr 0.1\n"), "");
+}
+
 // Lightning's ddp_spawn in a rank of hlaunch, with torch 2.13.
 TEST(AdviceFor, KnowsAProgramThatStartsRanksBesideTheOneThatItIs) {
   WorkerFailure failure = Failure(0, 1);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/command/check_python.h"
+
+#include <gtest/gtest.h>
+
+#include "nlohmann/json.hpp"
+
+namespace hlaunch {
+namespace {
+
+ToolOutput Said(const std::string& text, const std::string& problem = "") {
+  ToolOutput output;
+  output.text = text;
+  output.problem = problem;
+  return output;
+}
+
+TEST(PythonResult, NamesThePythonAndItsTorch) {
+  const CheckResult result =
+      PythonResult("/env/bin/python3", Said("hello from sitecustomize\n"
+                                            "hlaunch's answer: 3.11.2 2.5.1+cpu\n"));
+  EXPECT_EQ(result.state, CheckState::kOk);
+  EXPECT_EQ(result.reason, "/env/bin/python3 is Python 3.11.2, with torch 2.5.1+cpu");
+  const auto detail = nlohmann::json::parse(result.detail);
+  EXPECT_EQ(detail["path"], "/env/bin/python3");
+  EXPECT_EQ(detail["version"], "3.11.2");
+  EXPECT_EQ(detail["torch"], "2.5.1+cpu");
+}
+
+TEST(PythonResult, SaysThatThereIsNoTorch) {
+  const CheckResult result = PythonResult("/p", Said("hlaunch's answer: 3.11.2 \n"));
+  EXPECT_EQ(result.reason, "/p is Python 3.11.2, without torch");
+  EXPECT_TRUE(nlohmann::json::parse(result.detail)["torch"].is_null());
+}
+
+TEST(PythonResult, IsUnknownIfItDoesNotAnswer) {
+  const CheckResult late = PythonResult("/p", Said("", "it did not end within 10 s"));
+  EXPECT_EQ(late.state, CheckState::kUnknown);
+  EXPECT_EQ(late.reason, "/p does not say its version: it did not end within 10 s");
+  EXPECT_EQ(PythonResult("/p", Said("hello\n")).reason, "/p does not say its version");
+}
+
+}  // namespace
+}  // namespace hlaunch
