@@ -45,6 +45,7 @@
 #include "launcher/options/parse_options.h"
 #include "launcher/own_cluster/cluster_commands.h"
 #include "launcher/own_cluster/submit_job.h"
+#include "launcher/own_jobs/own_job_commands.h"
 #include "launcher/python/find_python.h"
 #include "launcher/remote/agent_stub.h"
 #include "launcher/remote/hold_part.h"
@@ -444,7 +445,8 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
       {"stop", StopJob},
       {"cluster", RunCluster},
       {"kill", KillJob},
-      {"ps", ShowClusterJobs},
+      {"ps",
+       [](int count, char** words) { return ShowClusterJobs(count, words, BecomeAgentWith); }},
       {"nodes", ShowClusterHosts},
       {"top", [](int count, char** words) { return ShowTop(count, words, BecomeAgentWith); }},
       {"agent", RunAgentStub},
@@ -458,7 +460,8 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
       {"version",
        [&](int, char**) { return RunAsOption(argc, argv, version, 2, connect, agent_commands); }}};
   if (!connect) {
-    const std::optional<int> done = RunForCluster(row->word, argc, argv, BecomeAgentWith);
+    std::optional<int> done = RunForCluster(row->word, argc, argv, BecomeAgentWith);
+    if (!done.has_value()) done = RunForOwnJob({argv, argv + argc}, BecomeAgentWith);
     if (done.has_value()) return *done;
   }
   commands.insert(commands.end(), agent_commands.begin(), agent_commands.end());

@@ -28,24 +28,28 @@ std::string ExitCodes() {
 
 std::string WhyHelp() {
   return absl::StrCat(
-      "usage: hlaunch why JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--json]\n\n"
+      "usage: hlaunch why [JOB] [--rank LIST] [--json]\n"
+      "       hlaunch why JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--json]\n\n"
       "Says where all ranks of JOB (its --rdzv-id) are now, who holds up the others, and what "
       "that\n"
-      "rank does: from any host, also while nothing seems wrong. It stops no rank. Of a job that "
-      "you\n"
-      "started here with --detach, no endpoint need be given. A script named `why` is started as\n"
-      "`hlaunch ./why`.\n\n",
+      "rank does, also while nothing seems wrong. It stops no rank. Your own jobs on this host "
+      "are\n"
+      "found by themselves; without JOB, the only one that runs. A job elsewhere is asked at its\n"
+      "--rdzv-endpoint, from any host. A script named `why` is started as `hlaunch ./why`.\n\n",
       DescribeOptions(WhyOptionRows()), ExitCodes());
 }
 
 std::string StacksHelp() {
   return absl::StrCat(
-      "usage: hlaunch stacks JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--native] [--json]\n\n"
-      "Shows the stacks of the main threads of all ranks of JOB (its --rdzv-id), from any host: "
-      "each\n"
-      "stack once with its ranks, the rarest first. Stacks show code: without a token, they are\n"
-      "shown on the rendezvous' own host alone. Of a job that you started here with --detach, no\n"
-      "endpoint need be given. A script named `stacks` is started as `hlaunch ./stacks`.\n\n",
+      "usage: hlaunch stacks [JOB] [--rank LIST] [--native] [--json]\n"
+      "       hlaunch stacks JOB --rdzv-endpoint HOST[:PORT] [--rank LIST] [--native] [--json]\n\n"
+      "Shows the stacks of the main threads of all ranks of JOB (its --rdzv-id): each stack once\n"
+      "with its ranks, the rarest first. Your own jobs on this host are found by themselves; "
+      "without\n"
+      "JOB, the only one that runs. A job elsewhere is asked at its --rdzv-endpoint, from any "
+      "host;\n"
+      "stacks show code, so without a token they are shown on the rendezvous' own host alone. A\n"
+      "script named `stacks` is started as `hlaunch ./stacks`.\n\n",
       DescribeOptions(StacksOptionRows()), ExitCodes());
 }
 
@@ -87,12 +91,13 @@ absl::StatusOr<AskOptions> ParseAskOptions(absl::string_view word,
     options.text_to_print = help();
     return options;
   }
-  if (!read.Has("--rdzv-endpoint")) {
-    return InvalidArgumentError(absl::StrCat(
-        "hlaunch ", word,
-        " asks a job's rendezvous: add --rdzv-endpoint HOST[:PORT]; a job of one ",
-        "node has none to ask: there, py-spy dump --pid PID shows where a worker stands (to start ",
-        "a script of that name, write hlaunch ./", word, ")"));
+  HLAUNCH_ASSIGN_OR_RETURN(options.question, ReadQuestion(read));
+  options.here = !read.Has("--rdzv-endpoint");
+  if (options.here) {
+    HLAUNCH_RETURN_IF_ERROR(CheckOneJob(word, read));
+    if (!read.rest.empty()) options.words.job_id = read.rest[0];
+    options.words.json = read.Has("--json");
+    return options;
   }
   HLAUNCH_ASSIGN_OR_RETURN(options.words, ReadAskWords(word, read));
   if (options.words.job_id.empty()) {
@@ -100,11 +105,20 @@ absl::StatusOr<AskOptions> ParseAskOptions(absl::string_view word,
                                              " needs the job, its --rdzv-id; hlaunch status ",
                                              "--rdzv-endpoint HOST[:PORT] lists all jobs"));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(options.question, ReadQuestion(read));
   return options;
 }
 
 }  // namespace
+
+absl::Status NoJobToAsk(const std::string& job_id) {
+  return absl::NotFoundError(absl::StrCat(
+      job_id.empty()
+          ? "no job of yours runs on this host"
+          : absl::StrCat("no job ", PrintableLine(job_id), " of yours runs on this host"),
+      "; a job of other hosts is asked there, or from here with --rdzv-endpoint HOST[:PORT]; ",
+      "hlaunch ps lists your jobs here, also detached ones that have ended, and those of a "
+      "cluster"));
+}
 
 absl::StatusOr<AskOptions> ParseWhyOptions(int argc, const char* const* argv) {
   return ParseAskOptions("why", WhyOptionRows(), WhyHelp, argc, argv);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/ask/ask_words.h"
 #include "rendezvous/job/question.h"
@@ -19,6 +20,9 @@ struct AskOptions {
   std::optional<std::string> text_to_print;  // --help: nothing else is set.
   AskWords words;
   RankQuestion question;
+  // No rendezvous was named: a job of this user on this host is meant, the only one if `words` name
+  // none. Of `words` only the job and the form are set.
+  bool here = false;
 };
 
 // Errors:
@@ -27,5 +31,9 @@ struct AskOptions {
 // Requires: the command line begins with the command's word.
 absl::StatusOr<AskOptions> ParseWhyOptions(int argc, const char* const* argv);
 absl::StatusOr<AskOptions> ParseStacksOptions(int argc, const char* const* argv);
+
+// The error NotFound: there is no such job here, and where else it may be. Empty `job_id`: no job
+// was named. Pure.
+absl::Status NoJobToAsk(const std::string& job_id);
 
 }  // namespace hlaunch

@@ -9,15 +9,19 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/cluster/finders.h"
 #include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
 
 namespace hlaunch {
 
+absl::Status CheckOneJob(absl::string_view word, const TypedWords& read) {
+  if (read.rest.size() <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("hlaunch ", word, " takes one job, and then comes ", PrintableLine(read.rest[1]),
+                   "; to start a script of that name, write hlaunch ./", word));
+}
+
 absl::StatusOr<AskWords> ReadAskWords(absl::string_view word, const TypedWords& read) {
-  if (read.rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "hlaunch ", word, " takes one job, and then comes ", PrintableLine(read.rest[1]),
-        "; to start a script of that name, write hlaunch ./", word));
-  }
+  HLAUNCH_RETURN_IF_ERROR(CheckOneJob(word, read));
   AskWords words;
   if (!read.rest.empty()) words.job_id = read.rest[0];
   if (!read.Has("--rdzv-endpoint")) {

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "launcher/options/read_words.h"
@@ -23,6 +24,10 @@ struct AskWords {
   std::string tls;  // "on", "off" or empty.
   bool json = false;
 };
+
+// Errors:
+//   InvalidArgument - the words name more than one job.
+absl::Status CheckOneJob(absl::string_view word, const TypedWords& read);
 
 // `word` is the command's word, as in "status". Pure.
 //

@@ -30,7 +30,10 @@ constexpr char kWhichJob[] =
     "\nJOB is the id that --detach printed; without it, the only one that runs. Jobs are kept "
     "in\n"
     "~/.local/state/hlaunch (XDG_STATE_HOME), the last 20 of those that have ended too. A number\n"
-    "that is none of them is a job of the cluster (hlaunch ps).\n";
+    "that is none of them is a job of the cluster (hlaunch ps). A job of yours that runs on this\n"
+    "host without --detach is found, too: `stop` and `kill` end it if you name it, and `logs` "
+    "says\n"
+    "where its output is.\n";
 
 std::string AttachHelp() {
   return absl::StrCat(

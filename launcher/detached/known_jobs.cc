@@ -92,7 +92,8 @@ ordered_json ToJson(const DetachedJob& job) {
     shown["exit_code"] = job.ending->exit_code;
   }
   shown["command"] = job.words;
-  shown["log"] = absl::StrCat(job.directory, "/", kLogName);
+  shown["log"] = nullptr;
+  if (!job.directory.empty()) shown["log"] = absl::StrCat(job.directory, "/", kLogName);
   return shown;
 }
 
@@ -126,7 +127,7 @@ absl::StatusOr<DetachedJob> ChooseJob(const std::vector<DetachedJob>& known, con
   }
   if (!id.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("there is no detached job ", PrintableLine(id), " of yours here",
+        absl::StrCat("there is no job ", PrintableLine(id), " of yours here",
                      known.empty() ? "" : absl::StrCat("; there are", Indented(JobsText(known)))));
   }
   std::vector<DetachedJob> meant = Those(known, /*over=*/false);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/ask/drain_options.h"
+#include "launcher/ask/tell_answer.h"
 #include "launcher/detached/known_jobs.h"
 #include "launcher/detached/meeting_words.h"
 #include "launcher/grpc/ask.h"

@@ -3,14 +3,10 @@
 
 #include "launcher/grpc/ask.h"
 
-#include <cstdio>
-
 #include "launcher/job/credentials.h"
 #include "launcher/words/environment.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "proto/base/terminal_text.h"
-#include "proto/contract/exit_code.h"
 #include "rendezvous/trust/trust.h"
 
 namespace hlaunch {
@@ -30,16 +26,6 @@ std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoin
   std::vector<std::pair<std::string, uint16_t>> places;
   for (const Endpoint& endpoint : endpoints) places.emplace_back(endpoint.host, endpoint.port);
   return places;
-}
-
-int FailToAsk(const absl::Status& status, int code) {
-  LogError(status.message());
-  return code;
-}
-
-int PrintAnswer(const std::string& text) {
-  std::fputs(TerminalLines(text).c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
 }
 
 }  // namespace hlaunch

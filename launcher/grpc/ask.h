@@ -24,12 +24,6 @@ namespace hlaunch {
 // Errors: as FindCredentials and Trust::Of.
 absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words);
 
-// Logs the error and returns `code`.
-int FailToAsk(const absl::Status& status, int code);
-
-// Prints a text that may hold bytes of strangers, made safe for a terminal. Returns the exit code.
-int PrintAnswer(const std::string& text);
-
 // The places in the form of RendezvousEndpoint::others.
 std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints);
 

@@ -29,6 +29,7 @@
 #include "launcher/hosts/start_message.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/make_job_spec.h"
+#include "launcher/job_socket/serve_commands.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/remote/conductor.h"
 #include "launcher/remote/job_words.h"
@@ -217,6 +218,29 @@ std::unique_ptr<PageServer> ServePageOf(const Options& options, const Environmen
   return ServePages(*options.output.status_page, users_token ? spec.token : "", std::move(source));
 }
 
+// Opens the socket at which this user's commands on this host find the job; null if it cannot be.
+std::unique_ptr<JobServer> ServeCommandsOf(const Options& options, const JobSpec& spec,
+                                           const std::vector<std::string>& hosts, uint16_t port,
+                                           const KeeperLink& keeper, asio::io_context& loop) {
+  JobServer::Answers answers;
+  answers.here = [&options, &spec, hosts, began = WallMillis()] {
+    JobHere here = HereOfThisProcess(spec, options);
+    here.started_ms = began;
+    here.started_on = hosts;
+    return here;
+  };
+  answers.meeting = [&spec, port]() -> absl::StatusOr<JobMeeting> {
+    if (MeetsOthers(spec)) return MeetingOf(spec, HostPort("127.0.0.1", port));
+    return absl::FailedPreconditionError("the job has one node, which meets nobody");
+  };
+  answers.status = [] { return std::optional<JobStatus>(); };
+  answers.ranks = [](const RankQuestion&, const JobServer::Answers::RanksDone&) {
+    return absl::FailedPreconditionError("the job's rendezvous answers such questions");
+  };
+  answers.end = [&keeper](int signal) { return EndThroughKeeper(keeper, signal); };
+  return OpenJobServer(loop, std::move(answers));
+}
+
 // Waits until the nodes without a connection have heard of the end too.
 void EndDetached(const std::string& directory, OwnRendezvous& own, Duration limit, JobEnd& end) {
   // The job may have ended before the conductor looked.
@@ -248,9 +272,10 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     return kExitNoResources;
   }
   RaiseDescriptorLimit();
+  std::vector<std::string> hosts;
+  for (const HostPlan& host : prepared->plan.hosts) hosts.push_back(host.host.name);
   // A host's starter takes as many as a worker.
-  const int hosts = static_cast<int>(prepared->plan.hosts.size());
-  absl::Status room = CheckDescriptors(LeastDescriptors(hosts, true));
+  absl::Status room = CheckDescriptors(LeastDescriptors(static_cast<int>(hosts.size()), true));
   if (room.ok()) room = CheckThreadsOfAgent();
   if (!room.ok()) {
     LogError(room.message());
@@ -273,7 +298,10 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
       ServePageOf(given, environment, prepared->spec, **own, port);
   keeper.SayBegun();
   Conductor conductor(std::move(prepared->plan), *std::move(signals), keeper.fd());
+  std::unique_ptr<JobServer> socket =
+      ServeCommandsOf(given, prepared->spec, hosts, port, keeper, conductor.loop());
   absl::StatusOr<JobEnd> end = conductor.Run();
+  socket.reset();  // From now on nobody would answer.
   if (!end.ok()) {
     LogError(end.status().message());
     return kExitNoResources;

@@ -161,6 +161,7 @@ class HostLink final : public NodeLink {
                                                         ListeningSocket listening,
                                                         const std::optional<std::string>& address) {
     std::unique_ptr<HostLink> link(new HostLink(spec, trust, std::move(verdict), listening.port));
+    link->own_address_ = address.value_or("127.0.0.1");
     HLAUNCH_RETURN_IF_ERROR(link->Open(std::move(listening), address));
     return std::unique_ptr<NodeLink>(std::move(link));
   }
@@ -176,6 +177,10 @@ class HostLink final : public NodeLink {
   std::string Belief(Duration waited) const override {
     const bool lonely = own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
     return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
+  }
+  std::string listens_at() const override {
+    // Nobody named a place.
+    return spec_.mode == JobMode::kListenAndPrint ? HostPort(own_address_, port_) : "";
   }
   uint16_t shared_store_port() const override { return own_->store_port(); }
   bool port_was_taken() const override { return false; }
@@ -267,6 +272,7 @@ class HostLink final : public NodeLink {
   const Trust trust_;
   const HostingVerdict verdict_;
   const uint16_t port_;
+  std::string own_address_;  // By which other hosts reach this host, if that is known.
   const Incarnation incarnation_ = NewIncarnation();
   std::optional<WitnessMember> self_;  // Unset: the job ends with this node.
   Mutex mu_;

@@ -3,22 +3,21 @@
 
 #include "launcher/grpc/show_status.h"
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "launcher/ask/tell_answer.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/detached/known_jobs.h"
 #include "launcher/grpc/ask.h"
+#include "launcher/own_jobs/watch_status.h"
 #include "launcher/report/json_report.h"
 #include "launcher/report/status_text.h"
-#include "launcher/status/live_screen.h"
 #include "launcher/status/status_model.h"
 #include "launcher/status/status_page.h"
-#include "launcher/status/status_screen.h"
 #include "launcher/words/endpoint.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/exit_codes.h"
@@ -32,8 +31,6 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-constexpr Duration kLookPatience = std::chrono::seconds(2);      // For one look of many.
-constexpr Duration kSilencePatience = std::chrono::seconds(30);  // Until a watch gives up.
 
 // Returns the words that ask where the nodes of `job` meet.
 absl::StatusOr<AskWords> WordsToAsk(const DetachedJob& job, bool json) {
@@ -95,83 +92,14 @@ int WriteSnapshot(const Asked& asked, const JobStatus& status) {
   return written.ok() ? kExitOk : FailToAsk(written, kExitUsage);
 }
 
-LiveFrame FrameOf(const AskWords& words, const JobList& list) {
-  if (words.job_id.empty()) {
-    const std::string text = JobListText(list.jobs, list.total, list.leader);
-    return {[text](const ScreenSize& size) { return TextScreen(text, size); }, text};
-  }
-  const StatusModel model = ModelOf(list.jobs[0], HowToAsk(words));
-  const bool over = list.jobs[0].state == JobState::kOver;
-  return {[model](const ScreenSize& size) { return StatusScreen(model, size); },
-          absl::StrCat(model.state, list.jobs[0].round, model.title, model.awaited.size()), over};
-}
-
-// Looks at the jobs again and again. Tolerates a rendezvous that is silent for a while.
-class Watch {
- public:
-  explicit Watch(const Asked& asked) : asked_(asked) {}
-
-  LiveFrame Look() {
-    absl::StatusOr<JobList> list = Fetch(asked_, latest_ ? kLookPatience : kPatience);
-    const Instant now = MonotonicClock().Now();
-    end_ = list.status();
-    if (list.ok()) latest_ = *std::move(list);
-    if (list.ok()) heard_ = now;
-    if (!latest_) return Nothing();
-    LiveFrame frame = FrameOf(asked_.words, *latest_);
-    if (end_.ok()) return frame;
-    frame.last = now - heard_ > kSilencePatience || !absl::IsUnavailable(end_);
-    return Stale(std::move(frame), std::string(end_.message()));
-  }
-
-  // Why the watch ended before the job was over; OK if the job was over or the person ended the
-  // watch.
-  const absl::Status& end() const { return end_; }
-
- private:
-  static LiveFrame Nothing() {
-    return {[](const ScreenSize&) { return std::vector<std::string>(); }, "", true};
-  }
-
-  // Returns the same frame below a line that says how old it is.
-  LiveFrame Stale(LiveFrame frame, const std::string& why) const {
-    const auto silent =
-        std::chrono::duration_cast<std::chrono::seconds>(MonotonicClock().Now() - heard_);
-    const std::string head =
-        absl::StrCat("NOTHING HEARD FOR ", silent.count(), " s: ", PrintableLine(why));
-    const auto draw = [head, draw = frame.draw](const ScreenSize& size) {
-      std::vector<std::string> lines = TextScreen(head, size);
-      ScreenSize rest = size;
-      if (rest.lines > 1) --rest.lines;
-      for (std::string& line : draw(rest)) lines.push_back(std::move(line));
-      return lines;
-    };
-    return {draw, absl::StrCat("silent, ", frame.about), frame.last};
-  }
-
-  const Asked& asked_;
-  std::optional<JobList> latest_;
-  Instant heard_;
-  absl::Status end_;
-};
-
-int WatchJobs(const Asked& asked) {
-  Watch watch(asked);
-  bool ended = false;
-  WatchLive([&] {
-    LiveFrame frame = watch.Look();
-    ended = frame.last;
-    return frame;
-  });
-  if (!ended || watch.end().ok()) return kExitOk;
-  return FailToAsk(watch.end(), ExitCodeOf(FailedStep::kAsk, watch.end()));
-}
-
 int AskForStatus(const StatusOptions& options, const AskWords& words) {
   absl::StatusOr<RendezvousEndpoint> endpoint = EndpointToAsk(words);
   if (!endpoint.ok()) return FailToAsk(endpoint.status(), kExitUsage);
   const Asked asked = {*std::move(endpoint), options, words};
-  if (options.watch) return WatchJobs(asked);
+  if (options.watch) {
+    return WatchStatus({[&asked](Duration patience) { return Fetch(asked, patience); },
+                        words.job_id.empty(), HowToAsk(words)});
+  }
   const absl::StatusOr<JobList> list = Fetch(asked, kPatience);
   if (!list.ok()) return FailToAsk(list.status(), ExitCodeOf(FailedStep::kAsk, list.status()));
   if (!options.html_file.empty()) return WriteSnapshot(asked, list->jobs[0]);

@@ -18,6 +18,9 @@ class LocalLink final : public NodeLink {
   uint16_t shared_store_port() const override { return 0; }
   bool port_was_taken() const override { return false; }
   std::optional<JobStatus> Status() const override { return rendezvous_.Status(); }
+  absl::Status Ask(const RankQuestion& question, std::function<void(JobAnswer)> done) override {
+    return rendezvous_.Ask(question, std::move(done)).status();
+  }
   void End(const Outcome&) override {}  // The only node has left already.
   std::vector<std::string> AwaitOthers(Instant) override { return {}; }
   Obituary obituary(const NodeInfo&) const override { return {}; }

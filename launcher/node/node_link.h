@@ -10,10 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/job/job_spec.h"
 #include "launcher/options/options.h"
 #include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/job/question.h"
 #include "rendezvous/job/rendezvous_client.h"
 #include "rendezvous/round/round.h"
 
@@ -62,6 +64,21 @@ class NodeLink {
 
   // The status of the job if its rendezvous is in this process. Any thread may call this.
   virtual std::optional<JobStatus> Status() const { return std::nullopt; }
+
+  // Where commands of this host reach the rendezvous of this process, as HOST:PORT; empty: at the
+  // job's endpoint, if it has one.
+  virtual std::string listens_at() const { return ""; }
+
+  // Asks the ranks of a job that is decided in this process. `done` is called once, from any
+  // thread, unless this returns an error. Requires: the link outlives the question.
+  //
+  // Errors:
+  //   FailedPrecondition - the job's rendezvous answers such questions.
+  //   ResourceExhausted - too many questions are open.
+  virtual absl::Status Ask(const RankQuestion& /*question*/,
+                           std::function<void(JobAnswer)> /*done*/) {
+    return absl::FailedPreconditionError("the job's rendezvous answers such questions");
+  }
 
   // The command that reports this node's death if its agent is killed; empty if no other node could
   // hear it. Secrets are in `env`, never in `argv`.

@@ -26,6 +26,7 @@
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/detached/job_record.h"
+#include "launcher/job_socket/serve_commands.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/first_answer.h"
 #include "launcher/node/host_end.h"
@@ -325,7 +326,14 @@ NodeEnd NodeRun::Run(int restarts_used) {
   asio::steady_timer belief(loop_);
   ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);
+  std::unique_ptr<JobServer> socket = ServeCommands(
+      loop_, {spec_, options_, logs_->logs(), keeper_, [this] { return link_->listens_at(); },
+              [this] { return link_->Status(); },
+              [this](const RankQuestion& question, JobServer::Answers::RanksDone done) {
+                return link_->Ask(question, std::move(done));
+              }});
   result_ = agent.Run();
+  socket.reset();  // From now on nobody would answer.
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
   none_lives_from_ = NoneLivesFrom(spec_.policy.lease, link_->client().AllowanceNow(Now()));
   const bool in_pod = std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;

@@ -219,17 +219,17 @@ const OptionRow kService[] = {
 };
 
 constexpr CommandRow kCommandRows[] = {
-    {"ps", "[-a] [--json] [JOB]", "list the jobs of the cluster, or your detached ones",
+    {"ps", "[-a] [--json] [JOB]", "list your jobs of the cluster, and those on this host",
      CommandProgram::kHlaunch, kNotTorchrun},
     {"nodes", "[--json]", "show the cluster's hosts, and what is free on them",
      CommandProgram::kHlaunch, kNotTorchrun},
-    {"top", "[JOB]", "watch the cluster's jobs and hosts, or one job", CommandProgram::kHlaunch,
-     kNotTorchrun},
+    {"top", "[JOB]", "watch the cluster, your jobs on this host, or one job",
+     CommandProgram::kHlaunch, kNotTorchrun},
     {"status", "[JOB] [--rdzv-endpoint HOST[:PORT]]", "say where a job stands and why",
      CommandProgram::kAgent, kNotTorchrun},
-    {"why", "JOB --rdzv-endpoint HOST[:PORT]", "say where a job's ranks are and who holds them up",
-     CommandProgram::kAgent, kNotTorchrun},
-    {"stacks", "JOB --rdzv-endpoint HOST[:PORT]", "show the stacks of a job's ranks",
+    {"why", "[JOB] [--rdzv-endpoint HOST[:PORT]]",
+     "say where a job's ranks are and who holds them up", CommandProgram::kAgent, kNotTorchrun},
+    {"stacks", "[JOB] [--rdzv-endpoint HOST[:PORT]]", "show the stacks of a job's ranks",
      CommandProgram::kAgent, kNotTorchrun},
     {"drain", "[JOB] NODE", "take a node out of a job, or a host out of the cluster",
      CommandProgram::kAgent, kNotTorchrun},

@@ -8,7 +8,6 @@
 #include "launcher/cluster_client/cluster_failure.h"
 #include "launcher/cluster_client/cluster_questions.h"
 #include "launcher/cluster_client/local_client.h"
-#include "launcher/detached/known_jobs.h"
 #include "launcher/own_cluster/cluster_text.h"
 #include "launcher/own_cluster/cluster_words.h"
 #include "launcher/own_cluster/decide_cluster.h"
@@ -16,35 +15,55 @@
 #include "launcher/own_cluster/job_commands.h"
 #include "launcher/own_cluster/named_job.h"
 #include "launcher/own_cluster/watch_cluster.h"
+#include "launcher/own_jobs/own_job_commands.h"
 #include "proto/base/clock.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
+namespace {
 
-int ShowClusterJobs(int argc, char** argv) {
+// Whether this host belongs to a cluster, or may: its daemon could not be asked.
+bool HasCluster(const absl::StatusOr<HereAnswer>& here) {
+  return !absl::IsNotFound(here.status()) && (!here.ok() || !here->head.empty());
+}
+
+// Tells all that is known of the job that `options` name: of the cluster, or of this host.
+int TellJob(LocalClient& client, const std::string& program, const ClusterCommand& options,
+            const BecomeAgentFn& become_agent) {
+  if (const std::optional<uint64_t> number = JobOfCluster(options.job)) {
+    const absl::StatusOr<JobView> job = AskJob(client, *number);
+    if (!job.ok()) return FailToAskCluster(job.status());
+    return PrintOfCluster(options.json ? ClusterJobJson(*job) : ClusterJobText(*job, WallMillis()));
+  }
+  return TellOwnJob(program, options.job, options.json, become_agent);
+}
+
+bool InCluster() {
+  LocalClient client = ClientOfDaemon();
+  const absl::StatusOr<HereAnswer> here = AskHere(client);
+  return here.ok() && !here->head.empty();
+}
+
+}  // namespace
+
+int ShowClusterJobs(int argc, char** argv, const BecomeAgentFn& become_agent) {
   const absl::StatusOr<ClusterCommand> options = ParsePsOptions(argc, argv);
   if (!options.ok()) return FailToAskCluster(options.status());
   if (options->text_to_print) return PrintOfCluster(*options->text_to_print);
   LocalClient client = ClientOfDaemon();
-  if (options->job.has_value()) {
-    const absl::StatusOr<JobView> job = AskJob(client, *options->job);
-    if (!job.ok()) return FailToAskCluster(job.status());
-    return PrintOfCluster(options->json ? ClusterJobJson(*job)
-                                        : ClusterJobText(*job, WallMillis()));
-  }
+  if (!options->job.empty()) return TellJob(client, argv[0], *options, become_agent);
   const absl::StatusOr<HereAnswer> here = AskHere(client);
-  if (absl::IsNotFound(here.status()) || (here.ok() && here->head.empty())) {
-    const std::vector<DetachedJob> kept = JobsKeptHere();
-    return PrintOfCluster(options->json ? JobsJson(kept) : JobsText(kept));
-  }
+  if (!HasCluster(here)) return ListOwnJobs(options->json);
   if (here.ok() && !here->connected) {
     return FailToAskCluster(absl::UnavailableError(WithoutHead(*here)));
   }
   const absl::StatusOr<JobsAnswer> jobs =
       AskJobs(client, {.all = options->all, .ended = options->ended});
   if (!jobs.ok()) return FailToAskCluster(jobs.status());
-  return PrintOfCluster(options->json ? ClusterJobsJson(*jobs)
-                                      : ClusterJobsText(*jobs, WallMillis()));
+  if (options->json) return PrintOfCluster(ClusterJobsJson(*jobs));
+  const std::string own = OwnJobsBesideCluster();
+  return PrintOfCluster(absl::StrCat(ClusterJobsText(*jobs, WallMillis()),
+                                     own.empty() ? "" : "\nOf this host alone:\n", own));
 }
 
 int ShowClusterHosts(int argc, char** argv) {
@@ -61,30 +80,15 @@ int ShowTop(int argc, char** argv, const BecomeAgentFn& become_agent) {
   const absl::StatusOr<ClusterCommand> options = ParseTopOptions(argc, argv);
   if (!options.ok()) return FailToAskCluster(options.status());
   if (options->text_to_print) return PrintOfCluster(*options->text_to_print);
-  const std::string socket = ClientOfDaemon().path();
-  if (!options->job.has_value()) return WatchCluster(socket, options->all);
-  return AskNodesOf({argv[0], "status", absl::StrCat(*options->job), "--watch"}, 2, *options->job,
+  LocalClient client = ClientOfDaemon();
+  const std::optional<uint64_t> number = JobOfCluster(options->job);
+  if (options->job.empty() && HasCluster(AskHere(client))) {
+    return WatchCluster(client.path(), options->all);
+  }
+  if (!number.has_value()) return WatchOwnJobs(argv[0], options->job, become_agent);
+  return AskNodesOf({argv[0], "status", absl::StrCat(*number), "--watch"}, 2, *number,
                     become_agent);
 }
-
-namespace {
-
-bool InCluster() {
-  LocalClient client = ClientOfDaemon();
-  const absl::StatusOr<HereAnswer> here = AskHere(client);
-  return here.ok() && !here->head.empty();
-}
-
-// About all jobs this says as much as `ps` does. Below them it lists the jobs that run on this host
-// alone.
-int ShowAllJobs(int argc, char** argv) {
-  const int shown = ShowClusterJobs(argc, argv);
-  const std::vector<DetachedJob> kept = JobsKeptHere();
-  if (shown != kExitOk || kept.empty()) return shown;
-  return PrintOfCluster(absl::StrCat("\nDetached, of this host alone:\n", JobsText(kept)));
-}
-
-}  // namespace
 
 std::optional<int> RunForCluster(absl::string_view word, int argc, char** argv,
                                  const BecomeAgentFn& become_agent) {
@@ -98,7 +102,9 @@ std::optional<int> RunForCluster(absl::string_view word, int argc, char** argv,
         argc > 3 && !absl::StartsWith(words[2], "-") && !absl::StartsWith(words[3], "-");
     return has_job ? RunAtMeeting(words, become_agent) : std::nullopt;
   }
-  if (word == "status" && argc == 2 && InCluster()) return ShowAllJobs(argc, argv);
+  if (word == "status" && argc == 2 && InCluster()) {
+    return ShowClusterJobs(argc, argv, become_agent);  // `ps` says as much.
+  }
   const bool asks = word == "status" || word == "why" || word == "stacks";
   return asks ? RunAtMeeting(words, become_agent) : std::nullopt;
 }

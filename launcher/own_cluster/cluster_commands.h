@@ -13,7 +13,7 @@ namespace hlaunch {
 // Each runs one of `hlaunch ps`, `nodes` and `top`, from its command line to its exit code.
 //
 // Requires: the command line begins with that word.
-int ShowClusterJobs(int argc, char** argv);
+int ShowClusterJobs(int argc, char** argv, const BecomeAgentFn& become_agent);
 int ShowClusterHosts(int argc, char** argv);
 int ShowTop(int argc, char** argv, const BecomeAgentFn& become_agent);
 

@@ -33,8 +33,10 @@ std::string PsHelp() {
       "Lists your jobs on the cluster of this host's hlaunchd that have not ended: who started\n"
       "them, what they do and why, on how many nodes, since when, how often they were restarted,\n"
       "and which part of their time went into training (goodput). With JOB, a number, all that is\n"
-      "known of that one. Of other users' jobs neither command line nor variables are shown. On a\n"
-      "host without a cluster it lists your jobs that --detach started here.\n\n",
+      "known of that one. Of other users' jobs neither command line nor variables are shown.\n\n"
+      "Below them it lists your jobs on this host that the cluster does not know: all that run, "
+      "and\n"
+      "detached ones that have ended. On a host without a cluster it lists these alone.\n\n",
       DescribeOptions(PsOptionRows()), ExitCodes());
 }
 
@@ -49,9 +51,11 @@ std::string NodesHelp() {
 std::string TopHelp() {
   return absl::StrCat(
       "usage: hlaunch top [-a] [JOB]\n\n"
-      "Shows your jobs and the hosts of the cluster, drawn in place on a terminal, until q. With\n"
-      "JOB, a number, that one: its round, ranks, restarts and what else hlaunch status --watch\n"
-      "shows.\n\n",
+      "Shows your jobs and the hosts of the cluster, drawn in place on a terminal, until q. On a "
+      "host\n"
+      "without a cluster: your jobs that run on this host, or the only one. With JOB, that one: "
+      "its\n"
+      "round, ranks, restarts and what else hlaunch status --watch shows.\n\n",
       DescribeOptions(TopOptionRows()), ExitCodes());
 }
 
@@ -72,13 +76,7 @@ absl::StatusOr<ClusterCommand> Parse(absl::string_view word, absl::Span<const Op
         most_words == 0 ? "" : "comes ", PrintableLine(read.rest.back()),
         "; to start a script of that name, write hlaunch ./", word));
   }
-  if (!read.rest.empty()) options.job = JobNumber(read.rest[0]);
-  if (!read.rest.empty() && !options.job.has_value()) {
-    return InvalidArgumentError(absl::StrCat("hlaunch ", word, ": '", PrintableLine(read.rest[0]),
-                                             "' is no job of a cluster, which has a number (to "
-                                             "start a script of that name, write hlaunch ./",
-                                             word, ")"));
-  }
+  if (!read.rest.empty()) options.job = read.rest[0];
   options.all = read.Has("--all");
   options.ended = read.Has("--ended");
   options.json = read.Has("--json");

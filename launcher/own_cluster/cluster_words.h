@@ -18,9 +18,9 @@ namespace hlaunch {
 // A value.
 struct ClusterCommand {
   std::optional<std::string> text_to_print;  // The text of --help; then nothing else is set.
-  std::optional<uint64_t> job;
-  bool all = false;    // Show the jobs of all users.
-  bool ended = false;  // Show ended jobs, too.
+  std::string job;                           // As typed; empty: none was named.
+  bool all = false;                          // Show the jobs of all users.
+  bool ended = false;                        // Show ended jobs, too.
   bool json = false;
 };
 

@@ -3,13 +3,7 @@
 
 #include "launcher/own_cluster/job_meeting.h"
 
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +13,7 @@
 #include "launcher/own_cluster/cluster_words.h"
 #include "launcher/own_cluster/named_job.h"
 #include "launcher/own_cluster/watch_cluster.h"
+#include "launcher/own_jobs/own_job_commands.h"
 #include "proto/base/clock.h"
 #include "proto/cluster/job_id.h"
 
@@ -46,18 +41,6 @@ int TellWithoutMeeting(const std::vector<std::string>& words, const JobView& job
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> SecretFile(const std::string& secret) {
-  // Not close-on-exec: the program that replaces this one reads it.
-  UniqueFd fd(::memfd_create("hlaunch-token", 0));
-  const auto size = static_cast<ssize_t>(secret.size());
-  if (!fd.valid() || ::fchmod(fd.get(), 0600) != 0 ||
-      ::write(fd.get(), secret.data(), secret.size()) != size) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for the job's token: ", std::strerror(errno)));
-  }
-  return fd;
-}
-
 std::vector<std::string> WithMeetingOfCluster(std::vector<std::string> words, size_t at,
                                               uint64_t job, const MeetingAnswer& meeting,
                                               int secret) {
@@ -75,10 +58,15 @@ int AskNodesOf(std::vector<std::string> words, size_t at, uint64_t number,
   const bool watch = Has(words, "--watch") || Has(words, "-w");
   const absl::StatusOr<MeetingAnswer> meeting = AskMeeting(client, number);
   if (!meeting.ok() || meeting->endpoint.empty()) {
+    // A job of one node answers itself, on its own host.
+    if (RunsHere(ClusterJobId(number))) {
+      words[at] = ClusterJobId(number);
+      if (const std::optional<int> done = RunForOwnJob(words, become_agent)) return *done;
+    }
     if (watch) return WatchClusterJob(client.path(), number);
     const absl::Status alone = absl::FailedPreconditionError(absl::StrCat(
         "job ", number, " has no nodes to ask: it is ", ClusterJobStateName(job->state),
-        job->max_nodes == 1 ? ", and has one node, which meets nobody" : ""));
+        job->max_nodes == 1 ? ", and has one node, which can be asked on its own host alone" : ""));
     return TellWithoutMeeting(words, *job, meeting.ok() ? alone : meeting.status());
   }
   const absl::StatusOr<UniqueFd> secret = SecretFile(meeting->token);

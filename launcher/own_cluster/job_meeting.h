@@ -4,20 +4,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "proto/base/unique_fd.h"
+#include "launcher/own_jobs/secret_file.h"
 #include "proto/cluster/cluster_messages.h"
 
 namespace hlaunch {
-
-// Replaces this process by `hlaunch-agent` with these words, of which the first is the program's
-// name. Returns only if that fails, with an exit code.
-using BecomeAgentFn = std::function<int(const std::vector<std::string>& words)>;
 
 // Runs a command that asks a job's own rendezvous, if one of its words names a job of the cluster.
 // Returns the exit code. For a job without a rendezvous, `status` tells what the head knows. Unset:
@@ -28,12 +22,6 @@ std::optional<int> RunAtMeeting(const std::vector<std::string>& words,
 // The same for the job `number`, which words[at] names.
 int AskNodesOf(std::vector<std::string> words, size_t at, uint64_t number,
                const BecomeAgentFn& become_agent);
-
-// Puts `secret` into an unnamed file that only this user can read.
-//
-// Errors:
-//   ResourceExhausted - the file cannot be made.
-absl::StatusOr<UniqueFd> SecretFile(const std::string& secret);
 
 // Returns `words`, a command line that asks a rendezvous, with words[at] and further options set to
 // ask the rendezvous of the cluster's job `job`. `secret` is the open descriptor that has the

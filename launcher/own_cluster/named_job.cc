@@ -6,8 +6,10 @@
 #include "launcher/cluster_client/cluster_questions.h"
 #include "launcher/detached/known_jobs.h"
 #include "launcher/own_cluster/cluster_words.h"
+#include "launcher/own_jobs/own_job_commands.h"
 #include "launcher/words/environment.h"
 #include "proto/base/clock.h"
+#include "proto/cluster/job_id.h"
 
 namespace hlaunch {
 
@@ -24,6 +26,8 @@ std::optional<uint64_t> JobOfCluster(const std::string& word) {
   for (const DetachedJob& job : JobsKeptHere()) {
     if (job.id == word) return std::nullopt;
   }
+  // A part of the job of a cluster has the id that the cluster gave it.
+  if (!ClusterJobNumber(word).has_value() && RunsHere(word)) return std::nullopt;
   // Without a daemon there is no cluster, and the number is meant for another kind of job.
   const absl::Status here = ClientOfDaemon().Connect(MonotonicClock().Now() + kAnswerPatience);
   if (absl::IsNotFound(here)) return std::nullopt;

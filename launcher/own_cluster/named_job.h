@@ -20,7 +20,8 @@ LocalClient ClientOfDaemon();
 std::vector<DetachedJob> JobsKeptHere();
 
 // Returns the number of the cluster's job that `word` names. Unset: `word` is no job number, a job
-// kept here has that name, or this host has no daemon and so no cluster.
+// of this user that is kept or runs here has that name, or this host has no daemon and so no
+// cluster.
 std::optional<uint64_t> JobOfCluster(const std::string& word);
 
 }  // namespace hlaunch

@@ -62,6 +62,9 @@ class Conductor {
   Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd);
   ~Conductor();
 
+  // Turns while Run does.
+  asio::io_context& loop() { return loop_; }
+
   // Runs from the first start until no starter is left.
   //
   // Errors: ResourceExhausted.

@@ -26,10 +26,10 @@ std::string StatusHelp() {
       "       hlaunch status JOB --rdzv-endpoint HOST[:PORT] --html FILE\n"
       "       hlaunch status [JOB] [--watch|--json|--html FILE]\n\n"
       "Says where a job stands and why: who is awaited, which round runs, how it ended. Without\n"
-      "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. Without --rdzv-endpoint it "
-      "is\n"
-      "asked of the jobs that you started on this host with --detach. A script named `status` is\n"
-      "started as `hlaunch ./status`.\n\n"
+      "JOB (its --rdzv-id) all jobs of that rendezvous, a line each. Without --rdzv-endpoint your "
+      "own\n"
+      "jobs on this host are meant: the only one that runs, or a list of all, with detached ones\n"
+      "that have ended. A script named `status` is started as `hlaunch ./status`.\n\n"
       "--watch also shows the rounds so far, the nodes and the last lines of a rank that failed,\n"
       "until the job is over or you press q.\n\n",
       DescribeOptions(StatusOptionRows()), "\nExit code: 0 found; 2 wrong usage; ",

@@ -20,9 +20,9 @@
 #include "proto/cluster/host_name.h"
 #include "proto/cluster/json_fields.h"
 
-// cluster_messages.cc names the fields of a message to these two, one for writing and one for
-// reading. Both have the same calls, so that they cannot differ. Only for that file. Values, except
-// for what JsonFields requires.
+// A file of messages (cluster_messages.cc, job_messages.cc) names the fields of a message to these
+// two, one for writing and one for reading. Both have the same calls, so that they cannot differ.
+// Only for such files. Values, except for what JsonFields requires.
 
 namespace hlaunch {
 

@@ -3,9 +3,6 @@
 
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
@@ -13,12 +10,6 @@
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
-
-struct JobList {
-  std::vector<JobStatus> jobs;
-  int total = 0;       // The number of all jobs; `jobs` may be only the first ones.
-  std::string leader;  // The service that answered, if it is one of several; else empty.
-};
 
 // Asks the rendezvous at `endpoint` where its jobs stand: one job with its nodes, or, if `job_id`
 // is empty, all jobs without their nodes. Blocks until `deadline`, and as long as the resolver

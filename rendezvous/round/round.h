@@ -421,4 +421,11 @@ struct JobStatus {
   std::vector<std::string> excluded = {};  // Nodes that checks excluded, and why; the last 16.
 };
 
+// What a rendezvous tells of its jobs.
+struct JobList {
+  std::vector<JobStatus> jobs;
+  int total = 0;       // The number of all jobs; `jobs` may be only the first ones.
+  std::string leader;  // The service that answered, if it is one of several; else empty.
+};
+
 }  // namespace hlaunch

@@ -73,9 +73,10 @@ class OnOneHost(Commands, jobs.JobTest):
         for each in (follows, attached):
             self.assertTrue(lab.poll(lambda: each.out.count("ENV") == 2, 20), str(each))
         self.assertTrue(lab.poll(lambda: "[1] ENV" in lines.out, 20), str(lines))
-        self.assert_says("ann +running", "status")
+        self.assert_says("job +ann\nstate +running\nwhy ", "status")
         status = self.assert_says(".", "status", "ann", "--json")
         self.assertEqual(json.loads(status.out)["state"], "running")
+        self.assert_says("ann +running", "ps")
         self.assert_says("a detached job ann is running", "--detach", "--rdzv-id", "ann", "x.py",
                          code=jobs.REFUSED)
         # Ctrl-C ends `attach` only, not the job.

@@ -336,11 +336,16 @@ class WhyOnOneHost(Asking):
                          r"\nrank 0 \(node0\):\n(  .*\n)*  steps ")
         self.end()
 
-    def test_without_a_rendezvous_it_says_what_else_may_be_done(self):
-        for word in ("why", "stacks"):
-            run = self.nodes[0].run(lab.HLAUNCH, word, "a")
-            self.assertEqual(run.code, jobs.USAGE, str(run))
-            self.assert_said(run, "add --rdzv-endpoint HOST.*py-spy dump --pid PID")
+    def test_a_job_without_a_rendezvous_is_asked_through_its_socket(self):
+        self.endpoint, self.nnodes = "localhost:0", 1
+        self.job(WORKER, "lock")
+        def asked(word, pattern):
+            run = self.nodes[0].run(lab.HLAUNCH, word, "--timeout", 60, timeout=90)
+            return run.code == 0 and re.search(pattern, run.out)
+        self.assertTrue(lab.poll(lambda: asked("why", "rank 1 .* has not come to it: it holds the "
+                                                      "interpreter"), 60), self.told(self.runs))
+        self.assertTrue(asked("stacks", r"\nrank 0 \(node0\):\n(  .*\n)*  steps "))
+        self.end()
 
 
 if __name__ == "__main__":

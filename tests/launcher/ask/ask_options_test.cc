@@ -47,9 +47,19 @@ TEST(ParseAskOptions, ReadsWhomToAskWhat) {
   EXPECT_THAT(*Parse({"stacks", "--help"})->text_to_print, HasSubstr("hlaunch ./stacks"));
 }
 
+TEST(ParseAskOptions, MeansAJobHereIfNoRendezvousIsNamed) {
+  const auto named = Parse({"why", "llama", "--rank", "3", "--json"});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_TRUE(named->here);
+  EXPECT_EQ(named->words.job_id, "llama");
+  EXPECT_TRUE(named->words.json);
+  EXPECT_THAT(named->question.ranks, ElementsAre(3));
+  EXPECT_EQ(Parse({"stacks"})->words.job_id, "");
+  EXPECT_FALSE(Parse({"why", "llama", "--rdzv-endpoint", "node0"})->here);
+}
+
 TEST(ParseAskOptions, NamesWhatIsWrong) {
-  EXPECT_THAT(ErrorOf({"why", "a"}), HasSubstr("add --rdzv-endpoint HOST[:PORT]"));
-  EXPECT_THAT(ErrorOf({"why", "a"}), HasSubstr("py-spy dump --pid PID"));
+  EXPECT_THAT(ErrorOf({"why", "a", "b"}), HasSubstr("then comes b"));
   EXPECT_THAT(ErrorOf({"why", "--rdzv-endpoint", "n"}), HasSubstr("needs the job"));
   EXPECT_THAT(ErrorOf({"why", "a", "b", "--rdzv-endpoint", "n"}), HasSubstr("then comes b"));
   EXPECT_THAT(ErrorOf({"why", "a", "--native", "--rdzv-endpoint", "n"}), HasSubstr("--native"));

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/job_socket/find_sockets.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "launcher/job_socket/ask_socket.h"
+#include "proto/base/clock.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(2);
+
+std::string SocketsOfThisHost() {
+  std::ifstream file("/proc/net/unix");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
+
+FoundJobs FindJobs(std::optional<uid_t> uid) {
+  std::vector<std::pair<JobSocketName, SocketQuestion>> asked;
+  for (JobSocketName& socket : JobSocketsIn(SocketsOfThisHost(), uid)) {
+    absl::StatusOr<SocketQuestion> question =
+        SocketQuestion::Send(socket, "who", nlohmann::json::object());
+    if (question.ok()) asked.emplace_back(std::move(socket), *std::move(question));
+  }
+  FoundJobs found;
+  const Instant deadline = MonotonicClock().Now() + kPatience;
+  for (auto& [socket, question] : asked) {
+    const absl::StatusOr<nlohmann::json> answer = question.Await(deadline);
+    absl::StatusOr<JobHere> here = answer.ok() ? ReadJobHere(*answer) : answer.status();
+    if (here.ok()) {
+      found.jobs.push_back({std::move(socket), question.pid(), *std::move(here)});
+    } else if (absl::IsDeadlineExceeded(here.status())) {
+      found.silent.push_back(question.pid());
+    }
+  }
+  return found;
+}
+
+}  // namespace hlaunch
