@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/event_hook/event_hook.h"
+#include "agent/mpi/pmix_words.h"
 #include "agent/process/lack.h"
 #include "agent/worker/keeper.h"
 #include "launcher/cluster/node_tasks.h"
@@ -37,6 +38,7 @@
 #include "launcher/job/make_job_spec.h"
 #include "launcher/job/node_binding.h"
 #include "launcher/join/membership_options.h"
+#include "launcher/mpi/carried_pmix.h"
 #include "launcher/node/join_again.h"
 #include "launcher/node/run_node.h"
 #include "launcher/node/tell_unable.h"
@@ -452,6 +454,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
       {"agent", RunAgentStub},
       {"hold", RunHold},
       {kStandInWord, RunStandIn},
+      {kCarriedPmixWord, BecomeCarriedPmix},
       {"token", [&](int, char**) { return RunToken(argc, argv, agent_commands); }},
       {"doctor",
        [&](int, char**) { return RunJob(argc, argv, ReadDoctorOptions, connect, conduct); }},

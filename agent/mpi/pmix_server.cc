@@ -48,6 +48,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
       });
     }
     std::vector<std::string> argv = PmixArguments(plan);
+    if (program == kCarriedPmix) argv.insert(argv.begin(), kCarriedPmixWord);
     argv.insert(argv.begin(), program);
     process.emplace(
         loop, argv,

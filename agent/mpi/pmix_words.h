@@ -19,6 +19,10 @@
 namespace hlaunch {
 
 inline constexpr char kPmixProgram[] = "hlaunch-pmix";
+// A program that carries `hlaunch-pmix` in itself names itself in its place; its first word then is
+// kCarriedPmixWord. See launcher/mpi/carried_pmix.h.
+inline constexpr char kCarriedPmix[] = "/proc/self/exe";
+inline constexpr char kCarriedPmixWord[] = "--carried-pmix";
 inline constexpr char kPmixAbsent[] = "absent ";
 inline constexpr char kPmixSpawned[] = "spawned ";
 inline constexpr char kPmixRefused[] = "refused ";

@@ -32,8 +32,8 @@ static void Construct(int argc, char** argv, char** environment) {
 }
 
 // Takes the place of glibc's in this program alone.
-int __libc_start_main(Main main, int argc, char** argv, Constructor /*construct*/,
-                      void (*at_end)(), void (*of_loader)(), void* stack_end) {
+int __libc_start_main(Main main, int argc, char** argv, Constructor /*construct*/, void (*at_end)(),
+                      void (*of_loader)(), void* stack_end) {
   return OldStartMain(main, argc, argv, Construct, at_end, of_loader, stack_end);
 }
 // NOLINTEND(bugprone-reserved-identifier)

@@ -5,6 +5,7 @@
 // one node. It is a separate process, since libpmix has to be loaded, which a static agent cannot
 // do, and since libpmix starts threads. Its protocol: agent/mpi/pmix_words.h.
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -166,6 +167,8 @@ absl::Status Serve(const std::vector<std::string>& words) {
 }  // namespace hlaunch
 
 int main(int argc, char** argv) {
+  ::prctl(PR_SET_NAME,
+          hlaunch::kPmixProgram);  // Else a program in memory has a number as its name.
   const absl::Status unserved = hlaunch::Serve({argv + 1, argv + argc});
   hlaunch::Tell({hlaunch::PmixNews::Kind::kBroken, -1, 0, std::string(unserved.message())});
   ::_exit(hlaunch::kExitInternal);

@@ -10,7 +10,8 @@
 
 namespace hlaunch {
 
-// Reads the program of this process, which is both `hlaunch` and its agent, to send it to hosts.
+// Reads the program of this process, which is both `hlaunch` and its agent, to send it to hosts. It
+// carries hlaunch-pmix, if that is beside it.
 //
 // Errors:
 //   FailedPrecondition - it needs shared libraries, which a host may not have.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/mpi/pmix_words.h"
+#include "launcher/mpi/carried_pmix.h"
 #include "launcher/words/programs.h"
 
 namespace hlaunch {
@@ -30,7 +31,7 @@ std::string FindProgramOfPmix() {
   for (const std::string& path : PlacesOfProgram(PathOfThisProgram(), kPmixProgram)) {
     if (IsThere(path)) return path;
   }
-  return "";
+  return FindCarriedPmix(kCarriedPmix) ? kCarriedPmix : "";
 }
 
 // A release of Open MPI has libpmix beside its own library; its wheel has it in a folder below.

@@ -258,6 +258,8 @@ constexpr CommandRow kCommandRows[] = {
     {"--obituary", "", "", CommandProgram::kAgent, kAlsoTorchrun},
     // An agent starts this in place of a worker that another task of its node runs.
     {"--in-task", "ADDRESS PROGRAM", "", CommandProgram::kHlaunch, kAlsoTorchrun},
+    // An agent that carries hlaunch-pmix in itself starts this.
+    {"--carried-pmix", "OPTIONS", "", CommandProgram::kHlaunch, kAlsoTorchrun},
     // --hosts starts this on each host.
     {"agent", "--stdin", "", CommandProgram::kHlaunch, kNotTorchrun},
     // hlaunchd starts this as the user of a job.

@@ -18,7 +18,7 @@ constexpr size_t kPushBlock = 65536;
 
 // A program without dependencies, sent to hosts that have no hlaunch. A value.
 struct PushedProgram {
-  std::string bytes;   // Whole blocks: zeros follow the program.
+  std::string bytes;   // Whole blocks.
   std::string sha256;  // In hexadecimal.
 };
 

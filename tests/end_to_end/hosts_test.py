@@ -5,8 +5,11 @@
 
 import contextlib
 import os
+import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import time
 
 import jobs
@@ -171,6 +174,25 @@ class Started(SshTest):
         os.kill(run.pid, signal.SIGKILL)
         self.assertNotEqual(run.wait(60), 0, str(run))
         self.assert_nothing_left(4 * LOSS_LIMIT)
+
+    def test_an_open_mpi_program_runs_where_hlaunch_is_sent(self):
+        if not shutil.which("mpicc.openmpi") or not pathlib.Path(lab.BIN, "hlaunch-pmix").exists():
+            self.skipTest("no Open MPI, or no hlaunch-pmix (Debian: libopenmpi-dev, libpmix-dev)")
+        program = self.lab.folder / "hello"
+        subprocess.run(["mpicc.openmpi", "-o", program, lab.WORKERS / "mpi_worker.c"], check=True,
+                       timeout=300)
+        bare = self.nodes[1]
+        ssh_lab.at(bare, f"mount -t tmpfs tmpfs {lab.BIN}")
+        kept = bare.folder / "tmp"
+        kept.mkdir()
+        run = self.launch("--push", "-n", 4, "--launch-agent",
+                          f"ssh -oBatchMode=yes %h env TMPDIR={kept}", "-x", "OMPI_MCA_pml=ob1",
+                          "-x", "OMPI_MCA_btl_tcp_if_include=eth0", program, hosts="node0,node1")
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertEqual(sorted(re.findall(r"MPI rank \d of \d, \d here", run.out)),
+                         [f"MPI rank {rank} of 4, 2 here" for rank in range(4)], str(run))
+        self.assertEqual(list(kept.iterdir()), [])
+        self.assert_nothing_left()
 
     def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
         # A stand-in for LSF's blaunch that passes the job's variables on and uses ssh.

@@ -218,8 +218,11 @@ class Carrier(PodsCase):
         if "(NEEDED)" in needs:
             raise unittest.SkipTest("the programs are not static, so no image can hold them alone")
         tree = cls.folder / "tree"
-        for name, place in (("hlaunch", "bin"), ("hlaunch-agent", "libexec/hlaunch")):
-            (tree / place).mkdir(parents=True)
+        for name, place in (("hlaunch", "bin"), ("hlaunch-agent", "libexec/hlaunch"),
+                            ("hlaunch-pmix", "libexec/hlaunch")):
+            if not (lab.BIN / name).exists():
+                continue  # hlaunch-pmix, without libpmix-dev.
+            (tree / place).mkdir(parents=True, exist_ok=True)
             subprocess.run(["strip", lab.BIN / name, "-o", tree / place / name], check=True)
         (tree / "bin/hlaunch-rendezvous").symlink_to("../libexec/hlaunch/hlaunch-agent")
         subprocess.run([lab.ROOT / "deploy/package/make_image", tree, cls.folder / "out"], check=True)
@@ -234,6 +237,16 @@ class Carrier(PodsCase):
             self.assertIn("hlaunch 0.", done.stdout)
         done = self.podman.run("run", "--rm", "--network=none", CARRIER, "--no-python", "sh", check=False)
         self.assertEqual(done.returncode, jobs.NOT_FOUND, done.stdout)
+
+    def test_its_copies_have_all_programs(self):
+        folder = self.folder / "copies"
+        folder.mkdir()
+        folder.chmod(0o777)
+        self.podman.run("run", "--rm", "--network=none", "-v", f"{folder}:/copies", CARRIER,
+                        "--install-copies", "/copies")
+        self.assertEqual({path.name for path in folder.iterdir()},
+                         {name for name in ("hlaunch", "hlaunch-agent", "hlaunch-pmix")
+                          if (lab.BIN / name).exists()})
 
     def test_any_image_as_pods(self):
         pods = self.pods(FOR_EVER, ANY_IMAGE, BASE)
