@@ -24,10 +24,15 @@ namespace hlaunch {
 namespace {
 
 constexpr uint64_t kId = 1;
-// For a process that stands still and whose queue is full.
-constexpr timeval kSendTime = {2, 0};
 
-// The queue of the socket has room for the question, unless too many ask.
+// How long to wait for a process whose queue is full: it stands still, or too many ask.
+timeval UntilThen(Instant deadline) {
+  using std::chrono::microseconds;
+  const auto left = std::chrono::ceil<microseconds>(deadline - MonotonicClock().Now());
+  const int64_t us = std::max(left, microseconds(1000)).count();  // 0 would mean for ever.
+  return {static_cast<time_t>(us / 1000000), static_cast<suseconds_t>(us % 1000000)};
+}
+
 absl::Status Connect(int fd, const JobSocketName& socket) {
   const AbstractAddress address = AddressOf(socket);
   int connected = 0;
@@ -63,12 +68,14 @@ bool AwaitBytes(int fd, Instant deadline) {
 }  // namespace
 
 absl::StatusOr<SocketQuestion> SocketQuestion::Send(const JobSocketName& socket,
-                                                    absl::string_view verb, nlohmann::json body) {
+                                                    absl::string_view verb, nlohmann::json body,
+                                                    Instant deadline) {
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid()) {
     return absl::UnavailableError(absl::StrCat("no socket: ", std::strerror(errno)));
   }
-  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTime, sizeof(kSendTime));
+  const timeval limit = UntilThen(deadline);
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
   HLAUNCH_RETURN_IF_ERROR(Connect(fd.get(), socket));
   const std::optional<ucred> peer = CredentialsOfPeer(fd.get());
   if (!peer || peer->uid != socket.uid) {
@@ -108,7 +115,7 @@ absl::StatusOr<nlohmann::json> AskSocket(const JobSocketName& socket, absl::stri
                                          nlohmann::json body, Duration patience) {
   const Instant deadline = MonotonicClock().Now() + patience;
   HLAUNCH_ASSIGN_OR_RETURN(SocketQuestion question,
-                           SocketQuestion::Send(socket, verb, std::move(body)));
+                           SocketQuestion::Send(socket, verb, std::move(body), deadline));
   return question.Await(deadline);
 }
 

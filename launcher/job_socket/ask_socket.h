@@ -26,9 +26,9 @@ class SocketQuestion {
   // Errors:
   //   NotFound - the job is gone.
   //   PermissionDenied - the process there is another user's.
-  //   Unavailable - the job does not take the question.
+  //   Unavailable - the job does not take the question before `deadline`.
   static absl::StatusOr<SocketQuestion> Send(const JobSocketName& socket, absl::string_view verb,
-                                             nlohmann::json body);
+                                             nlohmann::json body, Instant deadline);
 
   // Waits for the answer, until `deadline`. Call once.
   //

@@ -3,12 +3,15 @@
 
 #include "launcher/job_socket/find_sockets.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "launcher/job_socket/ask_socket.h"
 #include "proto/base/clock.h"
 
@@ -22,17 +25,29 @@ std::string SocketsOfThisHost() {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// Whether the process that the socket's name tells is one of that user. Others may choose the name.
+bool IsOfItsUser(const JobSocketName& socket) {
+  struct stat status = {};
+  return ::stat(absl::StrCat("/proc/", socket.pid).c_str(), &status) == 0 &&
+         status.st_uid == socket.uid;
+}
+
 }  // namespace
 
 FoundJobs FindJobs(std::optional<uid_t> uid) {
   std::vector<std::pair<JobSocketName, SocketQuestion>> asked;
+  FoundJobs found;
+  Instant deadline = MonotonicClock().Now() + kPatience;
   for (JobSocketName& socket : JobSocketsIn(SocketsOfThisHost(), uid)) {
     absl::StatusOr<SocketQuestion> question =
-        SocketQuestion::Send(socket, "who", nlohmann::json::object());
-    if (question.ok()) asked.emplace_back(std::move(socket), *std::move(question));
+        SocketQuestion::Send(socket, "who", nlohmann::json::object(), deadline);
+    if (question.ok()) {
+      asked.emplace_back(std::move(socket), *std::move(question));
+    } else if (absl::IsUnavailable(question.status()) && IsOfItsUser(socket)) {
+      found.silent.push_back(socket.pid);
+    }
   }
-  FoundJobs found;
-  const Instant deadline = MonotonicClock().Now() + kPatience;
+  deadline = MonotonicClock().Now() + kPatience;
   for (auto& [socket, question] : asked) {
     const absl::StatusOr<nlohmann::json> answer = question.Await(deadline);
     absl::StatusOr<JobHere> here = answer.ok() ? ReadJobHere(*answer) : answer.status();

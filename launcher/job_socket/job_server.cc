@@ -29,6 +29,7 @@ namespace hlaunch {
 namespace {
 
 constexpr int kBacklog = 16;
+constexpr int kMostRefused = 100;                     // Connections before a pause.
 constexpr Duration kTime = std::chrono::seconds(10);  // For the question, and to take the answer.
 constexpr size_t kMaxQuestion = 1 << 20;
 
@@ -185,14 +186,16 @@ void JobServer::Accept() {
     UniqueFd socket(
         ::accept4(listener_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     const bool full = !socket.valid() && OutOfDescriptors(errno);
-    const bool stranger = socket.valid() && !Take(std::move(socket));
-    if (full || stranger) return AcceptLater();
+    if (socket.valid() && !Take(std::move(socket))) ++refused_;
+    if (full || refused_ == kMostRefused) return AcceptLater();
     Accept();
   });
 }
 
-// Everybody on this host may connect, so a stranger could keep this loop busy.
+// Everybody on this host may connect, so a stranger could keep this loop busy; and with a pause
+// after each of his connections he would keep this user's commands waiting.
 void JobServer::AcceptLater() {
+  refused_ = 0;
   pause_.expires_after(kAcceptPause);
   pause_.async_wait([this](std::error_code error) {
     if (!error) Accept();

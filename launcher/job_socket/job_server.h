@@ -60,6 +60,7 @@ class JobServer {
   asio::steady_timer pause_;
   const Answers answers_;
   uint64_t next_ = 1;
+  int refused_ = 0;  // Connections since the last pause.
   // Shared with the handlers that wait in the loop for a connection.
   std::map<uint64_t, std::shared_ptr<Connection>> connections_;
 };

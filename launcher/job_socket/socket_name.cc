@@ -30,14 +30,17 @@ std::optional<JobSocketName> NameIn(absl::string_view line) {
   absl::string_view rest = name;
   if (!absl::ConsumePrefix(&rest, kPrefix)) return std::nullopt;
   uint32_t uid = 0;
-  if (!absl::SimpleAtoi(rest.substr(0, rest.find('/')), &uid)) return std::nullopt;
-  return JobSocketName{std::string(name), uid};
+  pid_t pid = 0;
+  const std::vector<absl::string_view> parts = absl::StrSplit(rest, absl::MaxSplits('/', 1));
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &uid)) return std::nullopt;
+  if (!absl::SimpleAtoi(parts[1].substr(0, parts[1].find('-')), &pid)) return std::nullopt;
+  return JobSocketName{std::string(name), uid, pid};
 }
 
 }  // namespace
 
 JobSocketName NewJobSocketName(uid_t uid, pid_t pid, uint64_t random) {
-  return {absl::StrCat(kPrefix, uid, "/", pid, "-", absl::Hex(random, absl::kZeroPad16)), uid};
+  return {absl::StrCat(kPrefix, uid, "/", pid, "-", absl::Hex(random, absl::kZeroPad16)), uid, pid};
 }
 
 std::vector<JobSocketName> JobSocketsIn(absl::string_view proc_net_unix, std::optional<uid_t> uid) {

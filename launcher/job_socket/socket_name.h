@@ -21,7 +21,9 @@ namespace hlaunch {
 // A value.
 struct JobSocketName {
   std::string text;  // "hlaunch-job/1000/4242-9f3c…", without the zero byte before it.
-  uid_t uid = 0;     // As the name says; anybody may choose a name, so the peer must be checked.
+  // As the name says; anybody may choose a name, so the peer must be checked.
+  uid_t uid = 0;
+  pid_t pid = 0;
 
   bool operator==(const JobSocketName&) const = default;
 };

@@ -60,7 +60,8 @@ std::vector<std::string> FilesBelow(const std::string& directory) {
 
 // Whether the process still has its socket. It closes that when its workers are gone.
 bool Lives(const FoundJob& part) {
-  const auto asked = SocketQuestion::Send(part.socket, "who", nlohmann::json::object());
+  const auto asked = SocketQuestion::Send(part.socket, "who", nlohmann::json::object(),
+                                          MonotonicClock().Now() + kEndPatience);
   return asked.ok() || !absl::IsNotFound(asked.status());
 }
 

@@ -127,6 +127,19 @@ class OwnJobs(OwnJobTest):
         strange = self.nodes[0].run(*as_nobody, jobs.PYTHON, "-c", ask, timeout=60)
         self.assertRegex(strange.out + strange.err, r"heard b''|reset", str(strange))
         self.says("job ann, round 1", "why")
+        # Nor does he keep the owner waiting who knocks all the time, forty times at once.
+        knock = ("import socket, re, threading; name = re.search(r'@(hlaunch-job/\\S+)', open("
+                 "'/proc/net/unix').read()).group(1)\n"
+                 "def knock():\n while True:\n  s = socket.socket(socket.AF_UNIX)\n  try:\n"
+                 "   s.connect(chr(0) + name); s.recv(1)\n  except OSError: pass\n"
+                 "for _ in range(40): threading.Thread(target=knock, daemon=True).start()\n"
+                 "print('knocks', flush=True); threading.Event().wait(120)")
+        stranger = self.nodes[0].start(*as_nobody, jobs.PYTHON, "-c", knock)
+        self.assertTrue(lab.poll(lambda: "knocks" in stranger.out, 30), str(stranger))
+        for _ in range(3):
+            self.says("job ann, round 1", "why")
+        stranger.signal(signal.SIGKILL)
+        stranger.wait(30)
         self.end(run)
 
     def test_a_detached_job_of_one_node_is_asked_too(self):
