@@ -130,6 +130,9 @@ class Elves(unittest.TestCase):
         for options in ([], ["--names"]):
             self.assertIn("does not know it", self.said_of("/bin/true", "hlaunch-new", *options))
 
+    def test_a_library_is_known_by_the_name_that_programs_ask_for(self):
+        self.assertEqual(self.said_of("/bin/true", "libhlcomm.so.1.0.1.0", "--names"), "")
+
     def test_a_program_that_should_be_static_is_refused_by_name(self):
         self.assertIn("HLAUNCH_STATIC=ON", self.said_of("/bin/true", "hlaunch-agent"))
         self.assertEqual(self.said_of("/bin/true", "hlaunch-agent", "--names"), "")
