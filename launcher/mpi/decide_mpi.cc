@@ -14,7 +14,7 @@ namespace {
 // Refuses a start that would split an MPI program into several worlds. The message names --mpi none
 // for users who want that.
 absl::Status Refuse(absl::string_view reason) {
-  return absl::FailedPreconditionError(absl::StrCat(reason, ", or --mpi none for separate worlds"));
+  return absl::FailedPreconditionError(absl::StrCat(reason, "; --mpi none starts separate worlds"));
 }
 
 absl::StatusOr<MpiDecision> DecidePmix(const MpiProgram& program, const PmixTools& tools) {

@@ -105,6 +105,17 @@ OptionsOfWord OptionsOf(const std::string& word) {
   return found;
 }
 
+// Writes a long option with both dashes and underscores, as "--nproc-per_node=3", as the table
+// does.
+std::string WithOneSpelling(const std::string& word) {
+  const size_t size = word.find('=');
+  const OptionRow* const row = absl::StartsWith(word, "--") ? FindOption(word) : nullptr;
+  if (row == nullptr) return word;
+  const std::string name = word.substr(0, size);
+  if (name == row->name || name == Underscored(row->name)) return word;
+  return absl::StrCat(row->name, size == std::string::npos ? "" : word.substr(size));
+}
+
 std::string Shown(const TypedNumber& number) {
   return absl::StrCat(number.word, " ", number.value);
 }
@@ -155,7 +166,13 @@ absl::StatusOr<TypedLine> ReadTypedLine(const std::vector<std::string>& words) {
     const auto [word, value] = WordAndValue(words[i]);
     if (const NumberWord* const row = FindNumberWord(word)) {
       if (!value && i + 1 == words.size()) break;
-      HLAUNCH_ASSIGN_OR_RETURN(line.number, NumberOf(*row, word, value ? *value : words[++i]));
+      HLAUNCH_ASSIGN_OR_RETURN(TypedNumber number,
+                               NumberOf(*row, word, value ? *value : words[++i]));
+      if (line.number && line.number->word != number.word) {
+        return InvalidArgumentError(
+            absl::StrCat(Shown(*line.number), " and ", Shown(number), ": leave one of them out"));
+      }
+      line.number = std::move(number);
       continue;
     }
     const OptionsOfWord found = OptionsOf(words[i]);
@@ -164,7 +181,7 @@ absl::StatusOr<TypedLine> ReadTypedLine(const std::vector<std::string>& words) {
       line.says_workers = line.says_workers || string_view(option->name) == kWorkersOption;
       line.spellings[option->name] = typed;
     }
-    line.words.push_back(words[i]);
+    line.words.push_back(WithOneSpelling(words[i]));
     if (found.needs_value && i + 1 < words.size()) line.words.push_back(words[++i]);
   }
   line.words.insert(line.words.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());

@@ -34,7 +34,7 @@ struct TypedNumber {
 // A command line without such words. A value.
 struct TypedLine {
   // What was typed, with --nproc-per-node in place of such a word. If --nproc-per-node was typed as
-  // well, the word is left out here.
+  // well, the word is left out here. A long option has dashes alone or underscores alone.
   std::vector<std::string> words;
   std::optional<TypedNumber> number;  // The last such word.
   bool says_workers = false;          // --nproc-per-node was typed.
@@ -45,7 +45,7 @@ struct TypedLine {
 // Reads the words that follow the program's name, up to the first that is no option. Pure.
 //
 // Errors:
-//   InvalidArgument - the value of such a word is no number.
+//   InvalidArgument - the value of such a word is no number, or there are two different such words.
 absl::StatusOr<TypedLine> ReadTypedLine(const std::vector<std::string>& words);
 
 // Returns whether `word` is such a word, in either spelling and without a value. Pure.

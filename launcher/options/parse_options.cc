@@ -59,18 +59,34 @@ constexpr ForeignWord kForeign[] = {
     {"--local-rank", "did you mean --pass-local-rank=--local_rank?"},
 };
 
-absl::Status UnknownOption(const std::string& word, const std::string& program) {
+// Refuses a program that is the value of a flag, as in "--standalone true train.py": `true` would
+// run, and say nothing.
+absl::Status CheckValueOfFlag(const std::string& flag, const std::vector<std::string>& rest) {
+  const OptionRow* const row = FindOption(flag);
+  const bool is_value = rest[0] == "true" || rest[0] == "false" || rest[0] == "yes";
+  if (row == nullptr || row->takes_value() || !is_value || rest.size() == 1) {
+    return absl::OkStatus();
+  }
+  for (const string_view before_program : {"--no-python", "--module"}) {
+    if (before_program == row->name) return absl::OkStatus();
+  }
+  return InvalidArgumentError(absl::StrCat(flag, " takes no value: leave '", rest[0],
+                                           "' out; to run that program, write -- before it"));
+}
+
+absl::Status UnknownOption(const std::string& word, bool behind_dashes,
+                           const std::string& program) {
   const std::string typed = PrintableLine(word.substr(0, word.find('=')));
   const std::string name = absl::StrReplaceAll(typed, {{"_", "-"}});
   HLAUNCH_RETURN_IF_ERROR(CheckDashes(word));
-  if (IsNumberWord(typed)) {
+  if (IsNumberWord(typed) && !behind_dashes) {
     return InvalidArgumentError(absl::StrCat(typed, " needs a value, the number of workers"));
   }
   for (const ForeignWord& foreign : kForeign) {
     if (name != foreign.word) continue;
     return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ", foreign.instead));
   }
-  if (FindOption(word) != nullptr) {
+  if (FindOption(word) != nullptr || IsNumberWord(typed)) {
     return InvalidArgumentError(absl::StrCat(typed, " stands behind --, where the script begins"));
   }
   return UnknownWord(program, OptionTable(), word);
@@ -495,9 +511,13 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   options.option_words = {argv[0]};
   options.option_words.insert(options.option_words.end(), line.words.begin(),
                               line.words.end() - static_cast<std::ptrdiff_t>(raw.rest.size()));
-  if (!raw.rest.empty() && raw.rest.front() == "--") raw.rest.erase(raw.rest.begin());
+  const bool behind_dashes = !raw.rest.empty() && raw.rest.front() == "--";
+  if (behind_dashes) raw.rest.erase(raw.rest.begin());
   if (!raw.rest.empty() && absl::StartsWith(raw.rest.front(), "-")) {
-    return UnknownOption(raw.rest.front(), options.program);
+    return UnknownOption(raw.rest.front(), behind_dashes, options.program);
+  }
+  if (!raw.rest.empty() && !behind_dashes) {
+    HLAUNCH_RETURN_IF_ERROR(CheckValueOfFlag(options.option_words.back(), raw.rest));
   }
   if (!raw.rest.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(raw.rest.front()));
   HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));

@@ -40,7 +40,7 @@ TEST(MpiOfAll, IsWhatOneWorldNeeds) {
   EXPECT_EQ(MpiOfAll({unknown, open, none})->seen, "libmpi.so.40");
   EXPECT_EQ(MpiOfAll({pmi, none, open}).status().message(),
             "one program needs libmpi.so.12 and another libmpi.so.40, which cannot be one MPI "
-            "world: build both with one MPI, or --mpi none for separate worlds");
+            "world: build both with one MPI; --mpi none starts separate worlds");
   EXPECT_TRUE(Differ({none, pmi}));
   EXPECT_FALSE(Differ({pmi, pmi}) || Differ({}));
   MpiSurroundings around = kOne;

@@ -290,6 +290,33 @@ TEST(ParseOptions, TakesTheNumberOfWorkersInTheWordsOfOtherLaunchers) {
   EXPECT_EQ(both.hosts.ranks_of_each, 4);
 }
 
+TEST(ParseOptions, RefusesTwoWordsForTheNumberOfWorkers) {
+  EXPECT_THAT(Error({"--num_gpus", "2", "--num_processes=4", "x"}),
+              HasSubstr("--num_gpus 2 and --num_processes 4: leave one of them out"));
+  EXPECT_THAT(Error({"-n", "4", "--gpus", "2", "x"}), HasSubstr("-n 4 and --gpus 2: leave"));
+  EXPECT_EQ(MustParse({"-n", "4", "-n2", "x"}).nproc, 2);
+}
+
+// `true` would run in place of the script, and say nothing.
+TEST(ParseOptions, RefusesAFlagsValueThatWouldBeTheProgram) {
+  EXPECT_THAT(Error({"--standalone", "true", "-n", "2", "x"}),
+              HasSubstr("--standalone takes no value: leave 'true' out"));
+  EXPECT_THAT(Error({"--per_node", "yes", "x"}), HasSubstr("--per_node takes no value"));
+  EXPECT_THAT(MustParse({"--standalone", "true"}).script.command, ElementsAre("true"));
+  EXPECT_THAT(MustParse({"--standalone", "--", "true", "x"}).script.command,
+              ElementsAre("true", "x"));
+  EXPECT_THAT(MustParse({"--no-python", "yes", "x"}).script.command, ElementsAre("yes", "x"));
+}
+
+TEST(ParseOptions, TakesDashesAndUnderscoresInOneWord) {
+  EXPECT_EQ(MustParse({"--nproc-per_node=3", "x"}).nproc, 3);
+  EXPECT_EQ(MustParse({"--nproc_per-node", "3", "x"}).nproc, 3);
+}
+
+TEST(ParseOptions, SaysOfANumberBehindDashesThatItStandsThere) {
+  EXPECT_THAT(Error({"--", "-n", "2", "x"}), HasSubstr("-n stands behind --"));
+}
+
 TEST(ParseOptions, LeavesTheScriptsArgumentsAlone) {
   const Words command = {"train.py", "--nnodes", "9", "--", "-v", "--help", "--bogus", "", "a=b="};
   const Options options = MustParse(command);
