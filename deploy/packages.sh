@@ -62,6 +62,9 @@ install_packages() {
   say "installing ${#missing[@]} packages: ${missing[*]}"
   local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
     -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3)
+  # What an earlier run left half done when it was stopped.
+  [[ -z $(ls -A /var/lib/dpkg/updates 2> /dev/null) ]] ||
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true
   "${apt[@]}" update || fail "apt-get update failed; its lines above say why. Mend that, $again"
   say_size "${apt[@]}" install --no-install-recommends "${missing[@]}"
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||

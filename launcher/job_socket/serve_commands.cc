@@ -82,6 +82,7 @@ absl::Status EndThroughKeeper(const KeeperLink& keeper, int signal) {
   if (::poll(&dead, 1, 0) != 0 || ::kill(parent, signal) != 0) {
     return absl::UnavailableError("the keeper of the job was killed; the job ends by itself");
   }
+  ::kill(parent, SIGCONT);  // Ctrl-Z stops the keeper, which then hears nothing.
   return absl::OkStatus();
 }
 

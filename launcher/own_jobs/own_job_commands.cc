@@ -63,18 +63,27 @@ absl::StatusOr<std::optional<OwnJob>> FindUndetached(const DetachedOptions& opti
                                                      absl::string_view word) {
   OwnJobList known = FindOwnJobs(options.job_id);
   const bool named = !options.job_id.empty();
-  const bool is_detached =
-      std::any_of(known.jobs.begin(), known.jobs.end(), [&](const OwnJob& job) {
-        return job.detached() && (named ? job.id == options.job_id : job.runs());
-      });
-  if (is_detached) return std::nullopt;
-  // A part of a cluster's job is detached, too, and kept by hlaunchd.
-  std::erase_if(known.jobs, [](const OwnJob& job) {
-    return job.parts.empty() || !job.parts[0].here.detached.empty();
-  });
-  if (known.jobs.empty()) return std::nullopt;
+  const bool ends = word == "stop" || word == "kill";
   absl::StatusOr<OwnJob> job = ChooseOwnJob(known, options.job_id, word);
-  if (absl::IsNotFound(job.status())) return std::nullopt;
+  const bool is_detached =
+      std::any_of(known.jobs.begin(), known.jobs.end(), [&](const OwnJob& one) {
+        return one.detached() && (named ? one.id == options.job_id : one.runs());
+      });
+  // No job is ended that may not be the one that is meant.
+  if (is_detached) {
+    const bool unclear = absl::IsInvalidArgument(job.status()) && (named || ends);
+    return unclear ? job.status() : absl::StatusOr<std::optional<OwnJob>>(std::nullopt);
+  }
+  // A part of a cluster's job is detached, too, and kept by hlaunchd.
+  std::erase_if(known.jobs, [](const OwnJob& one) {
+    return one.parts.empty() || !one.parts[0].here.detached.empty();
+  });
+  if (known.jobs.empty() && known.silent.empty()) return std::nullopt;
+  job = ChooseOwnJob(known, options.job_id, word);
+  // The one that is meant may be one that does not answer; a number may be a job of the cluster.
+  const bool is_number =
+      named && options.job_id.find_first_not_of("0123456789") == std::string::npos;
+  if (absl::IsNotFound(job.status()) && (known.silent.empty() || is_number)) return std::nullopt;
   if (!job.ok()) return job.status();
   return std::optional<OwnJob>(*std::move(job));
 }

@@ -71,6 +71,37 @@ std::string SilentText(const OwnJobList& known) {
                       " (stopped, or very busy; see ps -o pid,stat,args -p PID)");
 }
 
+bool Decides(const FoundJob& part) { return part.here.decides; }
+
+// Adds a job of which a record is kept to the `jobs` that were found, or to that of them that it
+// is.
+void TakeKept(const DetachedJob& one, std::vector<OwnJob>& jobs) {
+  for (OwnJob& job : jobs) {
+    const bool is_that =
+        std::any_of(job.parts.begin(), job.parts.end(),
+                    [&one](const FoundJob& part) { return part.here.detached == one.directory; });
+    if (!is_that) continue;
+    job.kept = one;
+    return;
+  }
+  // Of an older job with the name of one that runs nothing is shown.
+  if (one.life == JobLife::kRuns || Find(jobs, one.id) == nullptr)
+    jobs.push_back({one.id, {}, one});
+}
+
+// Why the name `id` does not say which of these jobs is meant.
+absl::Status SeveralOfThatName(const std::string& id, const std::vector<const OwnJob*>& jobs) {
+  std::vector<std::string> pids;
+  for (const OwnJob* const job : jobs) {
+    if (!job->parts.empty()) pids.push_back(absl::StrCat(job->parts[0].pid));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(jobs.size(), " jobs with the name ", PrintableLine(id), " run here (pids ",
+                   absl::StrJoin(pids, ", "),
+                   "); Ctrl-C in its terminal or kill PID ends one of them, and "
+                   "--rdzv-id gives each its own name"));
+}
+
 // Text that follows a line of an error, indented, or it would not be shown as lines.
 std::string Indented(const std::string& text) {
   return absl::StrCat("\n  ", absl::StrReplaceAll(absl::StripSuffix(text, "\n"), {{"\n", "\n  "}}));
@@ -90,27 +121,22 @@ OwnJobList FindOwnJobs(const std::string& wanted) {
 }
 
 std::vector<OwnJob> GroupJobs(std::vector<FoundJob> found, const std::vector<DetachedJob>& kept) {
-  std::map<std::string, OwnJob> by_id;
-  for (FoundJob& part : found) {
-    OwnJob& job = by_id[part.here.job_id];
-    job.id = part.here.job_id;
-    job.parts.push_back(std::move(part));
-  }
-  for (const DetachedJob& one : kept) {
-    OwnJob& job = by_id[one.id];
-    job.id = one.id;
-    // A job of the same name that was kept earlier has ended.
-    const bool is_that =
-        job.parts.empty() ||
-        std::any_of(job.parts.begin(), job.parts.end(),
-                    [&one](const FoundJob& part) { return part.here.detached == one.directory; });
-    if (is_that || one.life == JobLife::kRuns) job.kept = one;
-  }
+  std::map<std::pair<uid_t, std::string>, OwnJob> by_id;
   std::vector<OwnJob> jobs;
-  for (auto& [id, job] : by_id) {
+  for (FoundJob& part : found) {
+    OwnJob& job = by_id[{part.socket.uid, part.here.job_id}];
+    job.id = part.here.job_id;
+    // Two that decide are two jobs of one name.
+    const bool second =
+        part.here.decides && std::any_of(job.parts.begin(), job.parts.end(), Decides);
+    if (second) jobs.push_back({job.id, {}, std::nullopt});
+    (second ? jobs.back() : job).parts.push_back(std::move(part));
+  }
+  for (auto& [id, job] : by_id) jobs.push_back(std::move(job));
+  for (const DetachedJob& one : kept) TakeKept(one, jobs);
+  for (OwnJob& job : jobs) {
     std::stable_sort(job.parts.begin(), job.parts.end(),
                      [](const FoundJob& a, const FoundJob& b) { return Order(a) < Order(b); });
-    jobs.push_back(std::move(job));
   }
   std::stable_sort(jobs.begin(), jobs.end(),
                    [](const OwnJob& a, const OwnJob& b) { return StartOf(a) > StartOf(b); });
@@ -124,7 +150,13 @@ OwnJobList Running(OwnJobList known) {
 
 absl::StatusOr<OwnJob> ChooseOwnJob(const OwnJobList& known, const std::string& id,
                                     absl::string_view command) {
-  if (const OwnJob* const named = id.empty() ? nullptr : Find(known.jobs, id)) return *named;
+  std::vector<const OwnJob*> named;
+  for (const OwnJob& job : known.jobs) {
+    if (job.id == id && job.runs()) named.push_back(&job);
+  }
+  if (named.size() > 1) return SeveralOfThatName(id, named);
+  if (named.size() == 1) return *named[0];
+  if (const OwnJob* const ended = id.empty() ? nullptr : Find(known.jobs, id)) return *ended;
   const OwnJobList running = Running(known);
   if (id.empty() && running.jobs.size() == 1) return running.jobs[0];
   if (id.empty() && running.jobs.size() > 1) {

@@ -36,7 +36,8 @@ struct OwnJobList {
 // records.
 OwnJobList FindOwnJobs(const std::string& wanted = "");
 
-// Makes one job of each id. Pure.
+// Makes one job of the processes of a user that have one id; but each that decides for itself, as
+// of one node, is a job. Pure.
 std::vector<OwnJob> GroupJobs(std::vector<FoundJob> found, const std::vector<DetachedJob>& kept);
 
 // Returns the job `id`, or, if that is empty, the only one that runs. `command` is the command's
@@ -44,7 +45,7 @@ std::vector<OwnJob> GroupJobs(std::vector<FoundJob> found, const std::vector<Det
 //
 // Errors:
 //   NotFound - there is no such job, or none runs here.
-//   InvalidArgument - several jobs run; the message lists them.
+//   InvalidArgument - several jobs run, or several of that name; the message lists them.
 absl::StatusOr<OwnJob> ChooseOwnJob(const OwnJobList& known, const std::string& id,
                                     absl::string_view command);
 

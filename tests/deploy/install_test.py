@@ -110,6 +110,13 @@ class Quickstart(unittest.TestCase):
         self.assertIn("quickstart: the build failed; its lines above say why. Mend that, then run quickstart again: "
                       "it goes on where it stopped", done.stdout)
 
+    def test_a_wrong_option_is_refused_before_anything_is_done(self):
+        for words, says in ((["--nosuch"], "unknown option --nosuch"), (["extra"], "'extra' is no option")):
+            done = run(ROOT / "deploy/quickstart", *words)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"quickstart: {says}", done.stdout)
+            self.assertNotIn("step 1", done.stdout)
+
     def test_ctrl_c_is_told_with_the_way_on(self):
         with self.small_tree("echo begun; exec sleep 600") as tree:
             with subprocess.Popen([tree / "deploy/quickstart"], start_new_session=True, text=True,

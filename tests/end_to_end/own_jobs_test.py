@@ -107,12 +107,28 @@ class OwnJobs(OwnJobTest):
         self.says("stopped", "kill", "bob")
         self.assert_done([bob], (STOPPED, 128 + signal.SIGINT, *jobs.OWN_CODES), 30)
 
+    def test_of_two_jobs_of_one_name_none_is_stopped(self):
+        runs = [self.job("ann"), self.job("ann")]
+        self.says(r"(?m)^ann +running .*\nann +running", "ps")
+        for word in ("stop", "kill", "why"):
+            self.says(r"2 jobs with the name ann run here \(pids \d+, \d+\)", word, "ann", code=jobs.USAGE)
+        self.assertEqual([run.process.poll() for run in runs], [None, None])
+        self.end(*runs)
+
+    def test_a_job_that_ctrl_z_stopped_is_ended(self):
+        run = self.job("ann")
+        os.kill(run.pid, signal.SIGSTOP)
+        self.says("stopped\njob ann", "stop", "ann")
+        os.kill(run.process.pid, signal.SIGCONT)  # The lab's own process stopped with it.
+        self.assertEqual(run.wait(30), STOPPED, str(run))
+
     def test_a_job_that_stands_still_is_told_of(self):
         run = self.job("ann")
         agent = jobs.agent_of(run)
         os.kill(agent, signal.SIGSTOP)
         self.says(r"a job that does not answer: pid \d+", "ps")
-        self.says(r"a job that does not answer: pid \d+", "why", code=jobs.REFUSED)
+        for word in ("why", "logs", "stop"):
+            self.says(r"a job that does not answer: pid \d+", word, "ann", code=jobs.REFUSED)
         os.kill(agent, signal.SIGCONT)
         self.end(run)
 

@@ -56,6 +56,17 @@ TEST(GroupJobs, AsksFirstWhatAnswersForTheJob) {
   EXPECT_TRUE(GroupJobs({starter, node}, {})[0].parts[0].here.decides);
 }
 
+TEST(GroupJobs, KeepsTwoJobsOfOneNameApart) {
+  FoundJob one = Found("a", 1), other = Found("a", 2);
+  one.here.decides = other.here.decides = true;
+  const OwnJobList known{GroupJobs({one, other}, {Kept("a", JobLife::kRuns)}), {}};
+  EXPECT_THAT(known.jobs, SizeIs(3));
+  EXPECT_THAT(ErrorOf(known, "a"), HasSubstr("3 jobs with the name a run here (pids 42, 42)"));
+  FoundJob of_another_user = Found("a", 2);
+  of_another_user.socket.uid = 7;
+  EXPECT_THAT(GroupJobs({Found("a", 1), of_another_user}, {}), SizeIs(2));
+}
+
 TEST(GroupJobs, KnowsADetachedJobByItsFolder) {
   FoundJob runs = Found("a", 1);
   runs.here.detached = "/state/a";
