@@ -154,8 +154,9 @@ class OwnJobs(OwnJobTest):
                  "print('knocks', flush=True); threading.Event().wait(120)")
         stranger = self.nodes[0].start(*as_nobody, jobs.PYTHON, "-c", knock)
         self.assertTrue(lab.poll(lambda: "knocks" in stranger.out, 30), str(stranger))
-        for _ in range(3):
-            self.says("job ann, round 1", "why")
+        answered = lab.poll(lambda: self.nodes[0].run(lab.HLAUNCH, "why", env=self.env(),
+                                                      timeout=60).code == 0, 20)
+        self.assertTrue(answered, str(run))
         stranger.signal(signal.SIGKILL)
         stranger.wait(30)
         self.end(run)
