@@ -17,8 +17,10 @@ if(HLAUNCH_GRPC)
   pkg_check_modules(grpcpp REQUIRED IMPORTED_TARGET grpc++)
   # NOMINMAX is for Windows, and precompiled headers need the same definitions everywhere.
   get_target_property(grpcpp_options PkgConfig::grpcpp INTERFACE_COMPILE_OPTIONS)
-  list(REMOVE_ITEM grpcpp_options -DNOMINMAX)
-  set_property(TARGET PkgConfig::grpcpp PROPERTY INTERFACE_COMPILE_OPTIONS ${grpcpp_options})
+  if(grpcpp_options)
+    list(REMOVE_ITEM grpcpp_options -DNOMINMAX)
+    set_property(TARGET PkgConfig::grpcpp PROPERTY INTERFACE_COMPILE_OPTIONS ${grpcpp_options})
+  endif()
   # Boost.Beast, of headers alone, speaks HTTP.
   find_path(BOOST_BEAST_INCLUDE_DIR boost/beast.hpp REQUIRED)
 endif()
@@ -82,7 +84,8 @@ endif()
 # GCC looks for memory to use again only beyond 1 GB: a tenth less time, and a tenth more memory.
 target_compile_options(hlaunch_options INTERFACE
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
-# All rooms may be parts of libhlcomm, and calls within a room are inlined all the same.
+# All rooms are position independent, as those of libhlcomm have to be, so that they share precompiled
+# headers; calls within a room are inlined all the same.
 target_compile_options(hlaunch_options INTERFACE -fno-semantic-interposition)
 
 # hlaunch_library(name SOURCES a.cc … DEPS target … PRIVATE_DEPS target … [APART a.cc …]). Where
