@@ -43,7 +43,8 @@ JobHere HereOfThisProcess(const JobSpec& spec, const Options& options);
 // Where the nodes of the job meet: at `endpoint`, HOST:PORT.
 JobMeeting MeetingOf(const JobSpec& spec, const std::string& endpoint);
 
-// Ends the job as `signal` from a person does: tells the keeper, this process' parent.
+// Ends the job as `signal` from a person does: tells the keeper, this process' parent, and
+// continues it, since Ctrl-Z may have stopped it.
 //
 // Errors:
 //   InvalidArgument - it is neither SIGTERM nor SIGINT.

@@ -58,7 +58,7 @@ int RunRanks(const Words& words, const AskOptions& options, const BecomeAgentFn&
 }
 
 // The job that a command for detached jobs is about, if it is none of those. Unset: it is, or there
-// is no such job.
+// is no such job. An error: it is unclear which job is meant, or a job does not answer.
 absl::StatusOr<std::optional<OwnJob>> FindUndetached(const DetachedOptions& options,
                                                      absl::string_view word) {
   OwnJobList known = FindOwnJobs(options.job_id);
