@@ -36,6 +36,8 @@ constexpr Duration kFlushTime = std::chrono::seconds(5);
 constexpr Duration kStartDelay = std::chrono::milliseconds(50);
 // How long exits with 0 wait to be sent: usually all workers exit together.
 constexpr Duration kExitsDelay = std::chrono::milliseconds(200);
+// The time between two looks whether the round still has workers here.
+constexpr Duration kWorkersLook = std::chrono::milliseconds(2500);
 
 int ExitCodeFor(const absl::Status& status) {
   switch (status.code()) {
@@ -58,9 +60,13 @@ int ExitCodeFor(const absl::Status& status) {
   }
 }
 
+int64_t WholeSeconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
 std::string DescribeStop(absl::string_view why, Duration grace) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(grace).count();
-  return absl::StrCat(why, ": stopping the workers (", seconds, " s until they are killed",
+  return absl::StrCat(why, ": stopping the workers (", WholeSeconds(grace),
+                      " s until they are killed",
                       why == "SIGINT" ? "; Ctrl-C once more kills them now)" : ")");
 }
 
@@ -90,6 +96,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
                      [this](std::string reason) { OnDrain(std::move(reason)); }),
         start_delay_(loop),
         exits_delay_(loop),
+        workers_look_(loop),
         time_limit_(loop) {}
 
   AgentResult Run() {
@@ -175,6 +182,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void StartRound(const Assignment& assignment) {
+    cut_off_.clear();
     const NodeUpdate& latest = updates_.latest();
     const bool prepared = assignment.round == latest.round && latest.phase == NodePhase::kPrepared;
     if (assignment.round <= latest.round && !prepared) return;  // A repeated directive.
@@ -204,6 +212,25 @@ class Agent::Impl final : public RendezvousClient::Listener {
       life_signs_.End();
     }
     updates_.TellBegun();
+    LookForWorkers(/*missed=*/false);
+  }
+
+  // A round of which this node has no worker left would wait for it for ever. Whatever ended the
+  // workers tells why; this is in case nothing did. `missed`: the last look found none.
+  void LookForWorkers(bool missed) {
+    workers_look_.expires_after(kWorkersLook);
+    workers_look_.async_wait([this, missed](const asio::error_code& error) {
+      if (error || state_ != AgentState::kTakingPart) return;
+      if (updates_.latest().phase != NodePhase::kRunning) return;
+      const bool none = !workers_.exist() || (!workers_.starting() && workers_.alive() == 0);
+      if (none && missed) return LoseWorkers("none of its workers runs, and nothing says why");
+      LookForWorkers(none);
+    });
+  }
+
+  // The workers of the round are gone, and the rendezvous did not ask for that.
+  void LoseWorkers(std::string why) {
+    if (updates_.TellWorkersLost(why)) LogWarning(absl::StrCat("this node's part is lost: ", why));
   }
 
   // Workers may wait for a worker that exited with 0, so the rendezvous learns of such exits.
@@ -331,9 +358,14 @@ class Agent::Impl final : public RendezvousClient::Listener {
   // Kills the workers a moment before the keeper would, which would end this process too.
   void KillInTime() {
     workers_.Stop(SIGKILL, Duration::zero());
-    if (state_ != AgentState::kCutOff) {
-      LogWarning("nothing heard from the rendezvous for too long: killing the workers now");
-    }
+    if (state_ == AgentState::kCutOff) return;
+    const Instant now = MonotonicClock().Now();
+    const Duration silence =
+        now - client_.AllowanceNow(now).starts_until + options_.info.policy.lease.loss_limit;
+    const std::string why =
+        absl::StrCat("nothing heard from the rendezvous for ", WholeSeconds(silence), " s");
+    LogWarning(absl::StrCat(why, ": killing the workers now"));
+    cut_off_ = absl::StrCat(": ", why);
   }
 
   void Enter(AgentState state, const std::string& reason) {
@@ -356,7 +388,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     life_signs_.End();
     switch (state_) {
       case AgentState::kTakingPart:
-        return;
+        return LoseWorkers(absl::StrCat("its agent ended the workers", cut_off_));
       case AgentState::kClearing:
         return BeReady();
       case AgentState::kFinishing:
@@ -409,9 +441,11 @@ class Agent::Impl final : public RendezvousClient::Listener {
   std::optional<Directive> delayed_;  // A kRun whose round may be over.
   asio::steady_timer start_delay_;
   asio::steady_timer exits_delay_;  // Until exits with 0 are sent.
+  asio::steady_timer workers_look_;
   asio::steady_timer time_limit_;
 
   AgentState state_ = AgentState::kTakingPart;
+  std::string cut_off_;  // Why the workers of the round are killed, ": " in front; mostly empty.
   struct {
     std::string reason;
     int exit_code = 0;

@@ -32,6 +32,7 @@ int StartExitCode(absl::StatusCode code) {
 void NodeUpdates::BeReady(const RoundStore& store) {
   latest_.phase = NodePhase::kReady;
   latest_.unreached.clear();
+  latest_.workers_lost.clear();
   store.Offer(latest_);
 }
 
@@ -102,11 +103,20 @@ void NodeUpdates::TellSucceeded() {
   client_.Send(latest_);
 }
 
+bool NodeUpdates::TellWorkersLost(std::string why) {
+  const bool ran = latest_.phase == NodePhase::kRunning || latest_.phase == NodePhase::kFailed;
+  if (!ran || !latest_.workers_lost.empty()) return false;
+  latest_.workers_lost = std::move(why);
+  client_.Send(latest_);
+  return true;
+}
+
 void NodeUpdates::PassOver(Round round) {
   latest_.round = round;
   latest_.failures.clear();  // They belong to an earlier round.
   latest_.exited.clear();
   latest_.given_up.clear();
+  latest_.workers_lost.clear();
   latest_.step.reset();
 }
 

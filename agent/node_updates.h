@@ -71,6 +71,10 @@ class NodeUpdates {
 
   void TellSucceeded();
 
+  // No worker of the round lives here, although none ended by itself; `why` is one line. Returns
+  // false, and tells nothing, unless workers of the round were running.
+  bool TellWorkersLost(std::string why);
+
   // `round` was stopped before this node heard of its start, so it will not start here.
   void PassOver(Round round);
 

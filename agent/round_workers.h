@@ -52,6 +52,9 @@ class RoundWorkers {
   // True if there are workers, or processes that they left: from Start until Clear.
   bool exist() const { return group_ != nullptr || awaited_ != nullptr; }
 
+  // True if workers will start once PMIx is ready.
+  bool starting() const { return awaited_ != nullptr; }
+
   // Ends the health watch, then stops the workers as WorkerGroup::Stop. No effect without workers.
   void Stop(int signal, Duration grace);
 

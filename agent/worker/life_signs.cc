@@ -14,6 +14,10 @@ namespace {
 
 // The time that the loop needs to send SIGKILL.
 constexpr Duration kKilling = std::chrono::milliseconds(500);
+constexpr Duration kLoopPaused =
+    std::chrono::seconds(1);  // If the loop is later than this, it stood still.
+// The time that the rendezvous' client needs after a pause to say what is allowed now.
+constexpr Duration kAfterPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -31,7 +35,8 @@ LifeSigns::LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)>
 LifeSigns::~LifeSigns() = default;
 
 void LifeSigns::Begin() {
-  due_ = false;
+  due_ = forgave_ = false;
+  look_at_ = MonotonicClock().Now();
   Turn();
 }
 
@@ -42,12 +47,20 @@ void LifeSigns::End() {
 
 void LifeSigns::Turn() {
   const Instant now = MonotonicClock().Now();
+  // What is allowed was said before the pause. One such look is forgiven, not two in a row.
+  forgave_ = now > look_at_ + kLoopPaused && !forgave_;
+  if (forgave_) return TurnAfter(kAfterPause);
   const Instant until = allowed_(now);
   if (until == Instant::max()) return;
   limited_ = true;
   if (show_) show_(until);
   if (now + kKilling >= until && !std::exchange(due_, true)) on_due_();
-  timer_->timer.expires_after(NextSignOfLife(until, now));
+  TurnAfter(NextSignOfLife(until, now));
+}
+
+void LifeSigns::TurnAfter(Duration delay) {
+  look_at_ = MonotonicClock().Now() + delay;
+  timer_->timer.expires_at(look_at_);
   timer_->timer.async_wait([this](const asio::error_code& error) {
     if (!error) Turn();
   });

@@ -26,7 +26,8 @@ class LifeSigns {
   // `allowed` returns until when the workers may live by what is known now; Instant::max() if no
   // other node can take over, which then never changes. `show` is empty if there is no keeper.
   // `on_due` is called from the loop, once after each Begin, a moment before the keeper would end
-  // the workers although the loop turns.
+  // the workers although the loop turns. After a pause of this process `allowed` is asked a moment
+  // later, when it no longer says what held before the pause.
   LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)> allowed, ShowFn show,
             std::function<void()> on_due);
   ~LifeSigns();
@@ -38,6 +39,7 @@ class LifeSigns {
 
  private:
   void Turn();
+  void TurnAfter(Duration delay);
 
   struct Timer;
   const std::function<Instant(Instant now)> allowed_;
@@ -45,6 +47,8 @@ class LifeSigns {
   const std::function<void()> on_due_;
   bool limited_ = false;  // The keeper was given a time limit.
   bool due_ = false;      // on_due_ was called.
+  bool forgave_ = false;  // The last turn came after a pause.
+  Instant look_at_;       // When Turn asked to be called.
   const std::unique_ptr<Timer> timer_;
 };
 

@@ -520,6 +520,7 @@ v1::NodeUpdate ToProto(const NodeUpdate& update) {
   out.set_drain_reason(ToUtf8(update.drain_reason, kMaxTextBytes));
   *out.mutable_drain_within() = DurationToProto(update.drain_within);
   for (const int node_rank : update.unreached) out.add_unreached(node_rank);
+  out.set_workers_lost(ToUtf8(update.workers_lost, kMaxTextBytes));
   return out;
 }
 
@@ -573,6 +574,8 @@ absl::StatusOr<NodeUpdate> FromProto(const v1::NodeUpdate& in) {
     HLAUNCH_RETURN_IF_ERROR(InRange("update.unreached", node_rank, 0, kMaxNodes - 1));
   }
   out.unreached.assign(in.unreached().begin(), in.unreached().end());
+  HLAUNCH_RETURN_IF_ERROR(OneLine("update.workers_lost", in.workers_lost(), kMaxTextBytes));
+  out.workers_lost = in.workers_lost();
   return out;
 }
 

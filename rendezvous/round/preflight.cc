@@ -199,7 +199,13 @@ PreflightVerdict DecidePreflight(const Members& members, const PreflightRule& ru
   }
   if (verdict.nodes.empty()) return JudgeHealth(members, rule);
   const size_t others = members.size() - 1;
-  if (unfit.size() == others && others >= kSeveral && verdict.nodes.front() != 0) {
+  const bool master_silent = !members[0].answered;
+  if (master_silent && others >= kSeveral && verdict.nodes.size() == members.size()) {
+    // The others wait for the master, so their silence proves nothing against them.
+    verdict.nodes.assign(1, 0);
+    verdict.reason = absl::StrCat(members[0].host, " did not answer, and none of the ", others,
+                                  " other nodes can use it as master");
+  } else if (unfit.size() == others && others >= kSeveral && verdict.nodes.front() != 0) {
     verdict.nodes.assign(1, 0);
     verdict.reason = absl::StrCat("none of the ", others, " other nodes can use ", members[0].host,
                                   " as master: ", why);

@@ -49,12 +49,13 @@ struct PreflightVerdict {
 // Decides once all members have answered, or their time is over. `members` are in rank order.
 //
 // First, it looks for members that cannot run the round. The first member holds the master store,
-// which the others must reach: if there are several others and none of them reaches it, the first
-// member is at fault. Then it looks for members that would run the round badly. One that names a
-// fault of its own, or that most members found to be wrong, counts at once. One that is bad
-// compared with others of the same hardware, or that most members found slow or missing, must be
-// bad twice. Bad members do not end the job unless the policy says so: if the job needs all its
-// nodes, or if more are bad than may be excluded, the round runs and they are named.
+// which the others must reach: if there are several others and none of them reaches it, or if it
+// and all of them are silent, the first member is at fault. Then it looks for members that would
+// run the round badly. One that names a fault of its own, or that most members found to be wrong,
+// counts at once. One that is bad compared with others of the same hardware, or that most members
+// found slow or missing, must be bad twice. Bad members do not end the job unless the policy says
+// so: if the job needs all its nodes, or if more are bad than may be excluded, the round runs and
+// they are named.
 PreflightVerdict DecidePreflight(const std::vector<PreflightReport>& members,
                                  const PreflightRule& rule);
 

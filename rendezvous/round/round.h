@@ -289,6 +289,9 @@ struct NodeUpdate {
   // While its workers run: the node ranks of the nodes that it did not reach in two checks in a
   // row; at most kMaxUnreached.
   std::vector<int> unreached = {};
+  // kRunning, kFailed: why no worker of the round lives on this node although none ended by itself:
+  // its agent ended them. One line; mostly empty.
+  std::string workers_lost = {};
 };
 
 // One node's place in one round: O(1) in the size of the job.

@@ -12,10 +12,16 @@ Proposal::Proposal(const DurableRecord& record, const Membership& membership)
 
 void Proposal::Begin(Instant t) {
   answers_ = 0;
-  ends_ = t + (record_->policy.preflight == Preflight::kFull ? kFullPreflightTime : kPreflightTime);
+  ends_ = t + TimeToAnswer();
 }
 
-void Proposal::Resume(Instant t) { ends_ = t + record_->policy.lease.loss_limit; }
+void Proposal::Resume(Instant t) {
+  ends_ = t + record_->policy.lease.loss_limit + record_->policy.lease.margin + TimeToAnswer();
+}
+
+Duration Proposal::TimeToAnswer() const {
+  return record_->policy.preflight == Preflight::kFull ? kFullPreflightTime : kPreflightTime;
+}
 
 void Proposal::Answer(Seat& seat, const NodeUpdate& update) {
   if (seat.prepared) return;

@@ -23,7 +23,8 @@ class Proposal {
 
   // A round is proposed.
   void Begin(Instant t);
-  // The rendezvous was restarted meanwhile: the nodes have to come back first.
+  // The rendezvous was restarted meanwhile: the nodes have to come back first, for which each has
+  // as long as until it is given up, and their checks may still run then.
   void Resume(Instant t);
   // The member says kPrepared. Only its first answer in a round counts.
   void Answer(Seat& seat, const NodeUpdate& update);
@@ -39,6 +40,8 @@ class Proposal {
   Instant ends() const { return ends_; }
 
  private:
+  Duration TimeToAnswer() const;
+
   const DurableRecord& record_;
   const Membership& membership_;
   int answers_ = 0;

@@ -98,6 +98,7 @@ void RoundMachine::Enter(Seat& seat, const NodeUpdate& update, Instant t) {
     seat.unreached = update.unreached;
     partition_.NoteWord();
   }
+  if (speaks_of_it && !update.workers_lost.empty()) LoseWorkers(seat, update.workers_lost, t);
   switch (update.phase) {
     case NodePhase::kPrepared:
       if (speaks_of_it) proposal_.Answer(seat, update);
@@ -246,6 +247,14 @@ void RoundMachine::JudgePartition(Instant t) {
     case PartitionVerdict::Kind::kWait:
       return;
   }
+}
+
+// The node is here, but its part of the round is gone: the others would wait for it for ever.
+void RoundMachine::LoseWorkers(const Seat& seat, const std::string& why, Instant t) {
+  if (record_->state != JobState::kRunning || seat.succeeded) return;
+  const std::string detail = why.substr(0, kMaxTextBytes);
+  Decide(failures_.WithPart(NodeEvent(FailureEvent::Kind::kNodeLost, seat.info, detail), seat), "",
+         t);
 }
 
 void RoundMachine::CutOff(const PartitionVerdict& verdict, Instant t) {
@@ -467,7 +476,21 @@ void RoundMachine::JudgePreflight(Instant t) {
     case PreflightVerdict::Kind::kFail:
       break;
   }
+  if (!verdict.bad && RestartInstead(nodes[verdict.nodes.front()]->info, reason, t)) return;
   Finish(FailedWith(kExitPreflight, reason), t);
+}
+
+// What kept the round from starting may be over soon, such as the pause of a host. A restart that
+// is left is spent on it, and charged whatever the policy lets go free, so that there is an end.
+bool RoundMachine::RestartInstead(const NodeInfo& first, const std::string& reason, Instant t) {
+  const FailureEvent event = NodeEvent(FailureEvent::Kind::kNodeLost, first, reason);
+  JobPolicy policy = record_->policy;
+  policy.free_on.clear();
+  JobVerdict follows = AfterFailure(policy, record_->restart_log, event, t);
+  if (!follows.restart) return false;
+  follows.reason = absl::StrCat(reason, follows.reason.substr(DescribeEvent(event).size()));
+  Restart(event, follows, t);
+  return true;
 }
 
 void RoundMachine::Run(const std::string& notice, Instant t) {

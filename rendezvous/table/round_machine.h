@@ -78,6 +78,7 @@ class RoundMachine {
   std::vector<WaysWord> WaysWords(Instant t);
   PartitionRule RuleOfPartition(Instant t) const;
   void CutOff(const PartitionVerdict& verdict, Instant t);
+  void LoseWorkers(const Seat& seat, const std::string& why, Instant t);
   void ExcludeCutOff(Instant t);
   void Decide(const FailureEvent& event, const std::string& cause_reason, Instant t);
   void Restart(const FailureEvent& event, const JobVerdict& verdict, Instant t);
@@ -89,6 +90,7 @@ class RoundMachine {
   void LookForRound(Instant t);
   void Start(const std::vector<Seat*>& order, Instant t);
   void JudgePreflight(Instant t);
+  bool RestartInstead(const NodeInfo& first, const std::string& reason, Instant t);
   void Run(const std::string& notice, Instant t);
   void Exclude(const PreflightVerdict& verdict, const std::vector<Seat*>& nodes,
                const std::string& reason, Instant t);

@@ -259,14 +259,21 @@ class ScriptedClient final : public RendezvousClient {
     Send(update);
   }
   void Send(const NodeUpdate& update) override {
-    if (update.phase == NodePhase::kRunning) return;
+    if (update.phase == NodePhase::kRunning && update.workers_lost.empty()) return;
     updates.push_back(update);
     if (updates.size() <= directives_.size())
       listener_->OnDirective(directives_[updates.size() - 1]);
   }
   void Answer(NodeAnswer) override {}
-  Allowance AllowanceNow(Instant) const override { return {}; }
+  Allowance AllowanceNow(Instant now) const override {
+    if (!limit_workers) return {};
+    if (!cut_off) return {Instant::max(), now + std::chrono::milliseconds(600)};
+    // Nothing was heard for 5 s, where the loss limit is 5 s: the workers' time is over.
+    return {now, now};
+  }
   std::vector<NodeUpdate> updates;
+  bool limit_workers = false;  // Other nodes could take over.
+  bool cut_off = false;
 
  private:
   const std::vector<Directive> directives_;
@@ -301,6 +308,41 @@ TEST_F(AgentTest, AnswersAStopWhoseStartWasOvertakenWithoutOldFailures) {
   EXPECT_EQ(client.updates[3].round, 2);
   EXPECT_EQ(client.updates[3].phase, NodePhase::kReady);
   EXPECT_TRUE(client.updates[3].failures.empty());
+}
+
+TEST_F(AgentTest, TellsThatItEndedItsWorkersBecauseItHeardNothing) {
+  Directive run;
+  run.kind = Directive::Kind::kRun;
+  run.assignment.round = 1;
+  run.assignment.master_addr = "127.0.0.1";
+  Directive stop;
+  stop.kind = Directive::Kind::kStop;
+  stop.round = 1;
+  Directive finish;
+  finish.kind = Directive::Kind::kFinish;
+  ScriptedClient client({run, stop, finish});
+
+  asio::io_context loop(1);
+  const auto relay = OutputRelay::Make(loop, null_.get(), null_.get());
+  AgentOptions options;
+  options.info = info_;
+  options.info.policy.lease.loss_limit = std::chrono::seconds(5);
+  options.spec.argv = {"/bin/sleep", "600"};
+  options.store_address = "127.0.0.1";
+  options.show_life = [&client](Instant) {
+    client.cut_off = true;
+  };  // Once the workers have begun.
+  client.limit_workers = true;
+  Agent(loop, options, client, **relay).Run();
+
+  ASSERT_EQ(client.updates.size(), 4u);  // Ready, its workers are lost, ready, finished.
+  EXPECT_EQ(client.updates[1].phase, NodePhase::kRunning);
+  EXPECT_EQ(client.updates[1].workers_lost,
+            "its agent ended the workers: nothing heard from the rendezvous for 5 s");
+  EXPECT_TRUE(client.updates[1].failures.empty());
+  EXPECT_EQ(client.updates[2].phase, NodePhase::kReady);
+  EXPECT_EQ(client.updates[2].workers_lost, "");
+  EXPECT_TRUE(HasNoChild());
 }
 
 TEST_F(AgentTest, SaysThatItWasStoppedThoughAnotherNodeWasStoppedFirst) {

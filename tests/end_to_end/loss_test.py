@@ -11,6 +11,7 @@ background.
 import dataclasses
 import os
 import signal
+import time
 import typing
 
 import jobs
@@ -103,7 +104,7 @@ class Replaced(jobs.JobTest):
     def test_the_other_node_joins_it_with_a_restart_left(self):
         end = self.lab.folder / "end"
         words = [jobs.WORKER, "env", "await", end]
-        options = ["--max-restarts", 1, "--shutdown-timeout", 1]
+        options = ["--max-restarts", 1, "--on-host-loss", "end", "--shutdown-timeout", 1]
         first, other = self.start(*words, options=options)
         old = {facts["NODE_RANK"]: facts["pid"]
                for facts in self.wait_for_workers([first, other], 2)}
@@ -190,6 +191,30 @@ class Frozen(jobs.JobTest):
         os.kill(agent, signal.SIGCONT)
         self.assert_done(runs, [jobs.NODE_LOST, LOST + (jobs.RENDEZVOUS_LOST,), jobs.NODE_LOST], 25)
         self.assertEqual(jobs.environments(runs[1]), [], str(runs[1]))
+
+
+class Paused(jobs.JobTest):
+    """All processes of a node stand still, as in a paused virtual machine, for a time around that
+    after which its agent ends its workers, and go on."""
+
+    count = 3
+
+    def test_the_job_goes_on(self):
+        for seconds in (LOSS_LIMIT + 1, LOSS_LIMIT + 3, LOSS_LIMIT + 4.5):
+            with self.subTest(f"{seconds} s"):
+                end = self.lab.folder / f"end-{seconds}"
+                runs = self.start(jobs.WORKER, "env", "await", end,
+                                  options=["--loss-limit", LOSS_LIMIT, "--max-restarts", 5])
+                self.wait_for_workers(runs, 3)
+                paused = list(self.nodes[2].processes())
+                for pid in paused:
+                    os.kill(pid, signal.SIGSTOP)
+                time.sleep(seconds)
+                for pid in paused:
+                    os.kill(pid, signal.SIGCONT)
+                time.sleep(LOSS_LIMIT)  # Whatever follows from the pause has begun.
+                end.touch()
+                self.assert_done(runs, jobs.OK, 60)
 
 
 if __name__ == "__main__":

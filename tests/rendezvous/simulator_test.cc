@@ -132,6 +132,41 @@ TEST_P(SimulatedServices, KeepTheSamePromisesTogether) {
   }
 }
 
+using Who = StandstillScene::Who;
+using Scene = std::tuple<Who, bool, int>;
+
+class StandstillInAJob : public testing::TestWithParam<Scene> {};
+
+// One process or node of a job of three stands still, for every length around the loss limit, and
+// goes on. The job outlives it: nobody waits for ever, no two rounds live at once.
+TEST_P(StandstillInAJob, EndsNeitherTheJobNorItsProgress) {
+  const auto [who, in_preflight, loss_limit] = GetParam();
+  const Duration limit = std::chrono::seconds(loss_limit);
+  const Duration last = 4 * limit / 3 + std::chrono::seconds(13);  // The margin, and 8 s more.
+  Duration duration = limit - std::chrono::seconds(2);
+  for (uint64_t seed = 1; duration <= last; ++seed, duration += std::chrono::milliseconds(50)) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = 3;
+    simulation.steps = 3000;
+    simulation.standstill = {who, limit, duration, in_preflight};
+    const SimulationResult result = Simulate(simulation);
+    // Nobody is left who could end the workers in time: see failures.md.
+    const bool unwatched =
+        who == Who::kAgentAndKeeper && result.violation.find("live at once") != std::string::npos;
+    if (unwatched) continue;
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.outcome, 0) << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, StandstillInAJob,
+                         testing::Combine(testing::Values(Who::kAgent, Who::kKeeper,
+                                                          Who::kAgentAndKeeper, Who::kNode,
+                                                          Who::kRendezvous),
+                                          testing::Bool(), testing::Values(6, 7, 8, 10, 30)));
+
 // Shows that only the fence keeps workers to one round at a time: without it they break that
 // promise.
 TEST(SimulatedJobWithoutFence, RunsTwoRoundsAtOnceWhereAnAgentStandsStill) {

@@ -445,6 +445,7 @@ TEST(Convert, RefusesUpdatesThatAreNonsense) {
        [](v1::NodeUpdate* m) { m->add_failures()->set_log_tail(std::string(4097, 'x')); }},
       {"left_exit_code", [](v1::NodeUpdate* m) { m->set_left_exit_code(256); }},
       {"update.unreached", [](v1::NodeUpdate* m) { m->add_unreached(kMaxNodes); }},
+      {"update.workers_lost", [](v1::NodeUpdate* m) { m->set_workers_lost("a\nforged line"); }},
   };
   for (const auto& [field, make_bad] : cases) {
     v1::NodeUpdate message = ToProto(NodeUpdate());

@@ -56,6 +56,19 @@ TEST(Preflight, BlamesTheMasterIfNobodyReachesIt) {
   EXPECT_EQ(verdict.reason, "none of the 2 other nodes can use node0 as master: no route");
 }
 
+TEST(Preflight, BlamesASilentMasterForTheSilenceOfAll) {
+  const PreflightReport silent0 = {"node0", false, ""}, silent2 = {"node2", false, ""};
+  for (const PreflightReport& other : {silent2, kBad2}) {
+    const PreflightVerdict verdict = Decide({silent0, kSilent1, other}, 0, 2);
+    EXPECT_EQ(verdict.kind, Kind::kExclude);
+    EXPECT_THAT(verdict.nodes, ElementsAre(0));
+    EXPECT_EQ(verdict.reason,
+              "node0 did not answer, and none of the 2 other nodes can use it as master");
+  }
+  const PreflightVerdict one_answers = Decide({silent0, kFit1, silent2}, 0, 1);
+  EXPECT_THAT(one_answers.nodes, ElementsAre(0, 2));
+}
+
 TEST(Preflight, NamesWhoDidNotAnswer) {
   const PreflightVerdict verdict = Decide({kFit0, kSilent1, kBad2}, 0, 1);
   EXPECT_EQ(verdict.kind, Kind::kExclude);

@@ -42,17 +42,18 @@ enum class EventKind {
   kWriteTold,   // The service learns the result of its write.
   kKeepsAgain,  // It retries a write.
   // At an agent.
-  kReaches,    // A message arrives.
-  kBreaks,     // Its stream breaks.
-  kClient,     // The client's timer expires.
-  kConnects,   // The client connects again.
-  kSays,       // The client takes the latest update.
-  kObeys,      // The agent takes what the client posted.
-  kChecked,    // The check of a proposed round is done.
-  kExits,      // A worker exits, or all of them do.
-  kGone,       // The workers are gone after a stop.
-  kWakes,      // A pause is over.
-  kShowsLife,  // The agent's loop shows its keeper that it runs.
+  kReaches,          // A message arrives.
+  kBreaks,           // Its stream breaks.
+  kClient,           // The client's timer expires.
+  kConnects,         // The client connects again.
+  kSays,             // The client takes the latest update.
+  kObeys,            // The agent takes what the client posted.
+  kChecked,          // The check of a proposed round is done.
+  kExits,            // A worker exits, or all of them do.
+  kGone,             // The workers are gone after a stop.
+  kWakes,            // A pause is over.
+  kShowsLife,        // The agent's loop shows its keeper that it runs.
+  kLooksForWorkers,  // The agent checks whether it still has workers.
   // Around the rendezvous and the agents.
   kSwept,    // The keeper of a killed agent has ended the workers.
   kFence,    // A keeper checks whether its agent stands still.

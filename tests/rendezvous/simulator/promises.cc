@@ -129,6 +129,7 @@ void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Insta
       codes_[decided_.round].insert(failure.exit_code);
     }
   }
+  if (member && update.round == decided_.round && !update.workers_lost.empty()) fault_ = true;
   if (update.phase == NodePhase::kLeft) {
     if (member) fault_ = true;
     seen.left = true;
@@ -294,8 +295,12 @@ void Promises::Recorded(const JobRecord& record, const RoundTable& table, Instan
   pause_ = record.restart_log.pause;
 }
 
-// Only a failure in a running round leads to a restart.
+// Only a failure in a running round leads to a restart, or one that keeps a round from running.
 void Promises::Charged(const JobRecord& record) {
+  const bool kept_from_running = decided_.state == JobState::kPreflight &&
+                                 record.state == JobState::kStopping &&
+                                 absl::StrContains(record.cause, "cannot start");
+  if (kept_from_running && record.restarts == decided_.restarts + 1) return;
   const bool ran = decided_.state == JobState::kRunning;
   const bool stops = record.round > decided_.round || record.state == JobState::kStopping ||
                      record.state == JobState::kForming;
@@ -509,15 +514,19 @@ void Promises::Over(const JobRecord& record, Instant now) {
   if (outcome.reason.empty()) Violated("the job failed without a reason");
   if (outcome.exit_code == kExitJoinTimeout) {
     if (now - forming_since_ < policy_.join_timeout && pauses_ == 0) Violated("gave up too early");
-  } else if (outcome.exit_code != kExitPreflight && !agents_[0]->local()) {
-    const bool fault = fault_ || failed_round_ == record.round;
-    if (!ran || !fault) Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
+  } else if (!agents_[0]->local()) {
+    const bool unfit = outcome.exit_code == kExitPreflight;
+    const bool fault = unfit || fault_ || failed_round_ == record.round;
+    if (ran == unfit || !fault)
+      Violated(absl::StrCat("the job ended for no failure: ", outcome.reason));
     const bool named = (!policy_.end_on.empty() && Named(policy_.end_on)) ||
                        (!policy_.restart_on.empty() && OthersThan(policy_.restart_on));
     const size_t charged = record.restart_log.charged.size();
     const bool by_loss =
         policy_.on_loss == OnLoss::kFail && absl::StrContains(outcome.reason, "--on-loss fail");
-    if (charged < static_cast<size_t>(policy_.max_restarts) && !named && !by_loss) {
+    const bool set_up = unfit && (policy_.on_loss == OnLoss::kFail || !policy_.end_on.empty() ||
+                                  !policy_.restart_on.empty());
+    if (charged < static_cast<size_t>(policy_.max_restarts) && !named && !by_loss && !set_up) {
       Violated(absl::StrCat("the job ended with restarts left: ", outcome.reason));
     }
   }

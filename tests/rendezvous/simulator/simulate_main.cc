@@ -44,7 +44,23 @@ int main(int argc, char** argv) {
   app.add_flag("--no-fence{false}", simulation.fence, "keepers do not end agents that stand still");
   app.add_flag("-v", verbose, "tell all that happens");
   app.add_option("--digests", digests, "print the digests of so many histories");
+  int stands = -1;
+  int for_ms = 0;
+  int loss_limit = 30;
+  bool in_preflight = false;
+  app.add_option(
+         "--stands", stands,
+         "one stands still once: 0 an agent, 1 a keeper, 2 both, 3 a node, 4 the rendezvous")
+      ->check(CLI::Range(0, 4));
+  app.add_option("--for-ms", for_ms, "so long");
+  app.add_option("--loss-limit", loss_limit, "with --stands, in seconds");
+  app.add_flag("--in-preflight", in_preflight, "with --stands: while a round is checked");
   CLI11_PARSE(app, argc, argv);
+  if (stands >= 0) {
+    simulation.standstill = {static_cast<hlaunch::StandstillScene::Who>(stands),
+                             std::chrono::seconds(loss_limit), std::chrono::milliseconds(for_ms),
+                             in_preflight};
+  }
   if (digests > 0) {
     bool good = true;
     for (; digests > 0; --digests, ++simulation.seed) good &= hlaunch::PrintDigest(simulation);

@@ -21,7 +21,9 @@ constexpr Duration kCheckLimit = seconds(8);
 constexpr Duration kStopGrace = seconds(30);
 constexpr Duration kStartDelay = milliseconds(50);
 constexpr Duration kKilling = milliseconds(500);
-constexpr Duration kFenceLook = seconds(1);
+constexpr Duration kPaused = seconds(1);
+constexpr Duration kAfterPause = milliseconds(100);
+constexpr Duration kWorkersLook = milliseconds(2500);
 
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition ||
@@ -178,7 +180,13 @@ void SimulatedAgent::Ended(const absl::Status& status) {
   around_.Later(*this, EventKind::kObeys, milliseconds(around_.Below(30)), 0);
 }
 
-void SimulatedAgent::Pause(Instant until, bool whole_node) {
+void SimulatedAgent::Pause(Instant until, StandsStill what) {
+  const bool whole_node = what == StandsStill::kNode;
+  if (what != StandsStill::kAgent) {
+    keeper_paused_until_ = until;
+    around_.Later(*this, EventKind::kFence, until - around_.Now(), ++fence_token_);
+  }
+  if (what == StandsStill::kKeeper) return;
   pause_begun_ = around_.Now();
   paused_until_ = until;
   if (whole_node) frozen_until_ = until;
@@ -229,6 +237,9 @@ void SimulatedAgent::Handle(const Event& event) {
       return Wake();
     case EventKind::kShowsLife:
       if (event.token == signs_token_) ShowLife();
+      return;
+    case EventKind::kLooksForWorkers:
+      if (event.token == look_token_) LookForWorkers();
       return;
     default:
       return;
@@ -301,7 +312,10 @@ void SimulatedAgent::Run(const Assignment& assignment) {
   group_ = true;
   workers_ = assignment.round;
   if (assignment.node_rank == 0) says_.boundaries = around_.Below(2);
+  due_ = forgave_ = missed_ = false;
+  look_at_ = around_.Now();
   ShowLife();
+  around_.Later(*this, EventKind::kLooksForWorkers, kWorkersLook, ++look_token_);
   around_.Started(*this, assignment);
   const auto [runs, fails] = around_.WorkersFate(*this, assignment.round);
   fails_ = fails;
@@ -321,16 +335,62 @@ void SimulatedAgent::NameMoment(const Directive& directive) {
 // Does what LifeSigns does.
 void SimulatedAgent::ShowLife() {
   ++signs_token_;
-  if (!group_) {
-    allowed_until_ = Instant::max();
-    return;
-  }
+  if (!group_) return ShowKeeper(Instant::max());
   const Instant now = around_.Now();
-  if (allowed_until_ == Instant::max()) around_.Later(*this, EventKind::kFence, kFenceLook, 0);
-  allowed_until_ = AllowanceNow().workers_until;
-  if (now + kKilling >= allowed_until_ && gone_at_) StopWorkers(Duration::zero(), then_);
-  around_.Later(*this, EventKind::kShowsLife,
-                std::max((allowed_until_ - now) / 8, Duration(milliseconds(100))), signs_token_);
+  forgave_ = now > look_at_ + kPaused && !forgave_;
+  if (forgave_) return ShowLifeAfter(kAfterPause);
+  const Instant until = AllowanceNow().workers_until;
+  ShowKeeper(until);
+  if (now + kKilling >= until && !std::exchange(due_, true)) StopWorkers(Duration::zero(), then_);
+  ShowLifeAfter(NextSignOfLife(until, now));
+}
+
+void SimulatedAgent::ShowLifeAfter(Duration delay) {
+  look_at_ = around_.Now() + delay;
+  around_.Later(*this, EventKind::kShowsLife, delay, signs_token_);
+}
+
+void SimulatedAgent::ShowKeeper(Instant until) {
+  unread_.push_back(until);
+  const Instant now = around_.Now();
+  around_.Later(*this, EventKind::kFence, std::max(keeper_paused_until_ - now, Duration::zero()),
+                ++fence_token_);
+}
+
+// Does what the keeper's WaitForAgent does.
+bool SimulatedAgent::KeeperLooks(uint32_t token) {
+  const Instant now = around_.Now();
+  if (!alive_ || token != fence_token_) return false;
+  if (!unread_.empty()) {
+    fence_.Allow(unread_.front(), now);
+    unread_.pop_front();
+  }
+  if (fence_.Fallen(now)) return true;
+  std::optional<Instant> next = fence_.NextLook(now);
+  if (!unread_.empty()) next = now;
+  if (next) around_.Later(*this, EventKind::kFence, *next - now, ++fence_token_);
+  return false;
+}
+
+// Does what the agent's function of this name does.
+void SimulatedAgent::LookForWorkers() {
+  if (says_.phase != NodePhase::kRunning || leaving_ || outcome_ || then_ != Then::kNothing) return;
+  if (!group_ && std::exchange(missed_, true)) return LoseWorkers();
+  around_.Later(*this, EventKind::kLooksForWorkers, kWorkersLook, look_token_);
+}
+
+void SimulatedAgent::LoseWorkers() {
+  const bool ran = says_.phase == NodePhase::kRunning || says_.phase == NodePhase::kFailed;
+  if (!ran || !says_.workers_lost.empty()) return;
+  says_.workers_lost = "its agent ended the workers";
+  Tell();
+}
+
+void SimulatedAgent::ForgetWorkers() {
+  if (workers_ == 0 || gone_at_) return;
+  group_ = false;
+  workers_ = 0;
+  around_.Gone(*this);
 }
 
 void SimulatedAgent::WorkersExit(uint32_t token) {
@@ -413,9 +473,10 @@ void SimulatedAgent::WorkersGone(uint32_t token) {
 void SimulatedAgent::OnStopped() {
   switch (std::exchange(then_, Then::kNothing)) {
     case Then::kNothing:
-      return;
+      return LoseWorkers();
     case Then::kReady:
       says_.phase = NodePhase::kReady;
+      says_.workers_lost.clear();
       says_.store_port = static_cast<uint16_t>(1 + around_.Below(60000));
       return Tell();
     case Then::kFinished:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "agent/worker/fence.h"
 #include "rendezvous/round/lease.h"
 #include "tests/rendezvous/simulator/event.h"
 
@@ -37,8 +38,16 @@ class AgentSurroundings {
   virtual void Exited(SimulatedAgent& agent) = 0;
 };
 
-// An agent process with its workers and its client. It does what agent.cc and
-// grpc_rendezvous_client.cc do, without I/O. One thread.
+// What of a node stands still.
+enum class StandsStill {
+  kAgent,           // The agent alone; its workers and its keeper run.
+  kKeeper,          // The keeper alone.
+  kAgentAndKeeper,  // The workers run, and nobody watches them.
+  kNode,            // All of it.
+};
+
+// An agent process with its workers, its client and its keeper. It does what agent.cc,
+// life_signs.cc, keeper.cc and grpc_rendezvous_client.cc do, without I/O. One thread.
 class SimulatedAgent {
  public:
   // The time for its workers to end once the rendezvous has given it up.
@@ -53,10 +62,16 @@ class SimulatedAgent {
   // The process is gone; with `workers_too` its workers are gone as well.
   void Kill(bool workers_too);
   void SweptByKeeper();
-  // The agent does not run until `until`. With `whole_node`, its workers and keeper do not either.
-  void Pause(Instant until, bool whole_node);
+  // `what` does not run until `until`.
+  void Pause(Instant until, StandsStill what);
+  // Its workers are gone, and nothing notices.
+  void ForgetWorkers();
+  // The keeper looks at its agent because of the event `token`. True: it ends the agent, with its
+  // workers.
+  bool KeeperLooks(uint32_t token);
   void EndWorkers(Duration within, bool fail);
   void SetUnfit() { unfit_ = true; }
+  void SetFit() { unfit_ = false; }
   // Every `one_in`-th round measures this node as bad; 1: every round does.
   void SetBad(int one_in) { bad_one_in_ = one_in; }
   // From `round` on the agent says that its host goes down.
@@ -77,8 +92,6 @@ class SimulatedAgent {
   Round workers() const { return workers_; }
   Instant paused_until() const { return paused_until_; }
   Instant frozen_until() const { return frozen_until_; }
-  // The keeper lets the workers live until then.
-  Instant allowed_until() const { return allowed_until_; }
   const NodeInfo& info() const { return info_; }
   const NodeUpdate& says() const { return says_; }
   const std::optional<Outcome>& outcome() const { return outcome_; }
@@ -114,6 +127,10 @@ class SimulatedAgent {
   void Run(const Assignment& assignment);
   void NameMoment(const Directive& directive);
   void ShowLife();
+  void ShowLifeAfter(Duration delay);
+  void ShowKeeper(Instant until);
+  void LookForWorkers();
+  void LoseWorkers();
   void Stop(const Directive& directive);
   void Finish(const Outcome& outcome);
   void WorkersExit(uint32_t token);
@@ -146,8 +163,9 @@ class SimulatedAgent {
   Assignment assignment_;
   bool fails_ = false;
   uint32_t workers_token_ = 0, gone_token_ = 0;
-  Instant allowed_until_ = Instant::max();
-  uint32_t signs_token_ = 0;
+  uint32_t signs_token_ = 0, look_token_ = 0;
+  Instant look_at_;  // When ShowLife is due.
+  bool due_ = false, forgave_ = false, missed_ = false;
   std::optional<Instant> gone_at_;
   Then then_ = Then::kNothing;
   bool leaving_ = false;
@@ -155,6 +173,12 @@ class SimulatedAgent {
   std::optional<absl::Status> end_;
   std::deque<Directive> inbox_;  // Posted by the client and not obeyed yet.
   std::optional<absl::Status> posted_end_;
+
+  // The keeper.
+  Fence fence_;
+  std::deque<Instant> unread_;  // Signs of life.
+  Instant keeper_paused_until_;
+  uint32_t fence_token_ = 0;
 
   // The client.
   Lease lease_;

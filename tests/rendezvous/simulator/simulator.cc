@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -33,7 +34,6 @@ constexpr Duration kOwnLease = seconds(4);  // Shorter, since clocks may drift.
 constexpr Duration kLook = milliseconds(500);
 constexpr Duration kWritePatience = seconds(5);
 constexpr Duration kWriteAgain = seconds(1);
-constexpr Duration kKeeperPatience = seconds(6);  // With an agent that was frozen with its keeper.
 
 // One direction of an agent's link. A message sent during a cut arrives after the cut.
 struct Way {
@@ -149,9 +149,11 @@ class Simulator final : public AgentSurroundings {
 
   // The world.
   JobRules Rules();
+  JobPolicy PolicyOf(const StandstillScene& scene) const;
   void DrawRestarts(JobPolicy& policy);
   void DrawSizes(JobPolicy& policy);
   void Populate();
+  void BeSteady();
   void BeginServices();
   void Arrive(int who);  // A slot, or -1 - i for the entry i of reborn_.
   void NewAgent(int slot, const std::string& host, bool local);
@@ -208,9 +210,11 @@ class Simulator final : public AgentSurroundings {
   void Inject();
   void Strike(Fault fault, SimulatedAgent& agent);
   void Kill(SimulatedAgent& agent, bool heard);
-  void Fence(SimulatedAgent& agent);
+  void Fence(SimulatedAgent& agent, uint32_t token);
   void Again(const SimulatedAgent& agent, bool elsewhere);
-  void Pause(SimulatedAgent& agent, Duration duration, bool whole_node);
+  void Pause(SimulatedAgent& agent, Duration duration, StandsStill what);
+  void PauseRendezvous(Duration duration);
+  void StandStill();
   void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
 
   const Simulation& simulation_;
@@ -267,7 +271,18 @@ JobRules Simulator::Rules() {
   policy.preflight = OneIn(4) ? Preflight::kOff : Preflight::kQuick;
   DrawRestarts(policy);
   DrawSizes(policy);
+  if (simulation_.standstill) policy = PolicyOf(*simulation_.standstill);
   return rules;
+}
+
+JobPolicy Simulator::PolicyOf(const StandstillScene& scene) const {
+  JobPolicy policy;
+  policy.min_nodes = policy.max_nodes = simulation_.nodes;
+  policy.max_restarts = 5;
+  policy.lease.loss_limit = scene.loss_limit;
+  policy.lease.lease = std::min<Duration>(policy.lease.lease, scene.loss_limit / 3);
+  policy.lease.margin = policy.lease.lease + seconds(5);
+  return policy;
 }
 
 // The exit codes of failing workers are 1, 2 and 3.
@@ -306,6 +321,7 @@ void Simulator::Populate() {
   repairs_ = simulation_.nodes > 100 || !OneIn(5);
   // A history has only some of the faults, so that each fault occurs with and without each other.
   for (size_t fault = 0; fault < kFaults; ++fault) enabled_[fault] = OneIn(3);
+  if (simulation_.standstill) BeSteady();
   for (int i = 0; i < simulation_.nodes; ++i) {
     const bool late = i > 0 && OneIn(20);
     const Duration at = i == 0 && has_local_ ? Duration::zero() : UpTo(seconds(late ? 30 : 4));
@@ -315,6 +331,15 @@ void Simulator::Populate() {
   queue_.Push({now_ + UpTo(seconds(20)), 0, EventKind::kFault, -1, 0, nullptr});
   if (shared()) return BeginServices();
   at_->table = std::make_unique<RoundTable>(rules_);
+}
+
+// Only the scene's one fault happens.
+void Simulator::BeSteady() {
+  keeps_ = repairs_ = true;
+  has_local_ = explicit_ranks_ = false;
+  long_rounds_ = std::numeric_limits<int>::max();
+  crash_in_ = 0;
+  enabled_.fill(false);
 }
 
 void Simulator::BeginServices() {
@@ -355,7 +380,8 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   links_.back().delay = milliseconds(OneIn(20) ? 50 + Below(400) : 1 + Below(5));
   SimulatedAgent& agent = *agents_.back();
   agent.SetSlowStop(milliseconds(OneIn(20) ? Below(30000) : Below(1000)));
-  if (!calm_ && slot > 0 && enabled_[static_cast<size_t>(Fault::kUnfit)] &&
+  const bool steady = calm_ || simulation_.standstill.has_value();
+  if (!steady && slot > 0 && enabled_[static_cast<size_t>(Fault::kUnfit)] &&
       OneIn(50 + simulation_.nodes)) {
     agent.SetUnfit();
     Count(Fault::kUnfit);
@@ -363,12 +389,12 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   // Some agents measure themselves as bad, always or sometimes. This is drawn from the seed and the
   // agent's number, not from random_, so that the rest of the history stays the same.
   const uint64_t draw = (simulation_.seed + agents_.size()) * 0x9E3779B97F4A7C15 >> 40;
-  if (!calm_ && draw % (10 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
+  if (!steady && draw % (10 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
     agent.SetBad(draw % 2 == 0 ? 1 : 3);
   }
   // Some agents say, from one of the first rounds on, that their hosts go down.
   const uint64_t gone = (simulation_.seed + agents_.size()) * 0xD1B54A32D192ED03 >> 40;
-  if (!calm_ && gone % (8 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
+  if (!steady && gone % (8 + static_cast<uint64_t>(simulation_.nodes)) == 0) {
     agent.SetGoneFrom(static_cast<Round>(1 + gone / 1024 % 4));
   }
   ++alive_;
@@ -409,8 +435,9 @@ void Simulator::Exited(SimulatedAgent& agent) {
         : agent.end()   ? agent.end()->ToString()
                         : "nothing was decided");
   promises_.Exited(agent);
-  const bool again = repairs_ && !calm_ && !agent.outcome() && !agent.local();
-  if (again && !OneIn(10)) Again(agent, OneIn(3));
+  const bool again =
+      repairs_ && (!calm_ || simulation_.standstill) && !agent.outcome() && !agent.local();
+  if (again && (simulation_.standstill || !OneIn(10))) Again(agent, OneIn(3));
 }
 
 bool Simulator::MasterAnswers(const Assignment& assignment) {
@@ -439,7 +466,10 @@ void Simulator::BeCalm() {
     link.up.cut_until = std::min(link.up.cut_until, now_);
     link.down.cut_until = std::min(link.down.cut_until, now_);
   }
-  for (const auto& agent : agents_) agent->EndWorkers(seconds(5), false);
+  for (const auto& agent : agents_) {
+    agent->SetFit();
+    agent->EndWorkers(seconds(5), false);
+  }
 }
 
 SimulationResult Simulator::Run() {
@@ -483,7 +513,7 @@ void Simulator::Step(const Event& event) {
       Trace("the keeper of ", agents_[static_cast<size_t>(event.agent)]->Name(), " has swept");
       return agents_[static_cast<size_t>(event.agent)]->SweptByKeeper();
     case EventKind::kFence:
-      return Fence(*agents_[static_cast<size_t>(event.agent)]);
+      return Fence(*agents_[static_cast<size_t>(event.agent)], event.token);
     case EventKind::kArrives:
     case EventKind::kHandsOver:
     case EventKind::kNotices:
@@ -1104,6 +1134,7 @@ void Simulator::InjectServiceFault() {
 
 void Simulator::Inject() {
   if (calm_) return;
+  if (simulation_.standstill) return StandStill();
   const double wait = std::exponential_distribution<double>(1.0)(random_);
   queue_.Push(
       {now_ + std::chrono::duration_cast<Duration>(between_faults_ * wait) + milliseconds(1), 0,
@@ -1159,13 +1190,13 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
       agent.Leave();
       break;
     case Fault::kPaused:
-      Pause(agent, UpTo(seconds(OneIn(3) ? 30 : 8)), false);
+      Pause(agent, UpTo(seconds(OneIn(3) ? 30 : 8)), StandsStill::kAgent);
       break;
     case Fault::kStands:
-      Pause(agent, seconds(30) + UpTo(seconds(60)), false);
+      Pause(agent, seconds(30) + UpTo(seconds(60)), StandsStill::kAgent);
       break;
     case Fault::kFrozen:
-      Pause(agent, seconds(30) + UpTo(seconds(60)), true);
+      Pause(agent, seconds(30) + UpTo(seconds(60)), StandsStill::kNode);
       break;
     case Fault::kCut:
       Cut(agent, true, true, UpTo(seconds(60)));
@@ -1199,14 +1230,14 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
     case Fault::kWorkerFailed:
       agent.EndWorkers(UpTo(milliseconds(100)), true);
       break;
-    case Fault::kRendezvousPaused: {
-      if (shared() || !OneIn(3) || at_->table == nullptr || now_ < at_->paused_until) return;
-      const Duration duration = UpTo(seconds(OneIn(3) ? 120 : 10));
-      at_->paused_until = now_ + duration;
-      promises_.Paused(duration);
-      Trace("the rendezvous is paused for ", duration / milliseconds(1), " ms");
+    case Fault::kWorkersGone:
+      Trace("the workers of ", agent.Name(), " are gone");
+      agent.ForgetWorkers();
       break;
-    }
+    case Fault::kRendezvousPaused:
+      if (shared() || !OneIn(3) || at_->table == nullptr || now_ < at_->paused_until) return;
+      PauseRendezvous(UpTo(seconds(OneIn(3) ? 120 : 10)));
+      break;
     case Fault::kRendezvousRestarted:
       if (shared() || !keeps_ || at_->table == nullptr) return;
       Trace("the rendezvous dies");
@@ -1230,7 +1261,7 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
     queue_.Push({Arrival(link, link.up), 0, EventKind::kNotices, agent.index(), stream, nullptr,
                  link.service});
   }
-  if (repairs_ && !OneIn(10)) Again(agent, OneIn(3));
+  if (repairs_ && (simulation_.standstill || !OneIn(10))) Again(agent, OneIn(3));
   if (!heard) return;
   for (int times = OneIn(5) ? 2 : 1; times > 0; --times) {
     queue_.Push({now_ + sweeping + milliseconds(1) + UpTo(milliseconds(OneIn(5) ? 5000 : 50)), 0,
@@ -1239,14 +1270,8 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
 }
 
 // The keeper checks its agent: it ends an agent that stands still, with its workers.
-void Simulator::Fence(SimulatedAgent& agent) {
-  const auto look_at = [&](Instant at) {
-    queue_.Push({at, 0, EventKind::kFence, agent.index(), 0, nullptr});
-  };
-  if (!simulation_.fence || !agent.alive()) return;
-  if (now_ < agent.frozen_until()) return look_at(agent.frozen_until() + kKeeperPatience);
-  if (agent.allowed_until() == Instant::max()) return;
-  if (now_ < agent.allowed_until()) return look_at(agent.allowed_until());
+void Simulator::Fence(SimulatedAgent& agent, uint32_t token) {
+  if (!simulation_.fence || !agent.KeeperLooks(token)) return;
   Trace(agent.Name(), " stands still: its keeper ends it");
   Kill(agent, true);
 }
@@ -1261,11 +1286,33 @@ void Simulator::Again(const SimulatedAgent& agent, bool elsewhere) {
                -static_cast<int>(reborn_.size()), 0, nullptr});
 }
 
-void Simulator::Pause(SimulatedAgent& agent, Duration duration, bool whole_node) {
+void Simulator::Pause(SimulatedAgent& agent, Duration duration, StandsStill what) {
   if (now_ < agent.paused_until()) return;
-  Trace(agent.Name(), whole_node ? "'s node is frozen" : " is paused", " for ",
-        duration / milliseconds(1), " ms");
-  agent.Pause(now_ + duration, whole_node);
+  constexpr const char* kWhat[] = {" is paused", "'s keeper is paused",
+                                   " and its keeper are paused", "'s node is frozen"};
+  Trace(agent.Name(), kWhat[static_cast<size_t>(what)], " for ", duration / milliseconds(1), " ms");
+  agent.Pause(now_ + duration, what);
+}
+
+void Simulator::PauseRendezvous(Duration duration) {
+  at_->paused_until = now_ + duration;
+  promises_.Paused(duration);
+  Trace("the rendezvous is paused for ", duration / milliseconds(1), " ms");
+}
+
+// The one fault of a StandstillScene.
+void Simulator::StandStill() {
+  using Who = StandstillScene::Who;
+  const StandstillScene& scene = *simulation_.standstill;
+  const JobState state = at_->table == nullptr ? JobState::kForming : at_->table->state();
+  if (state != (scene.in_preflight ? JobState::kPreflight : JobState::kRunning)) {
+    return queue_.Push({now_ + milliseconds(1 + Below(20)), 0, EventKind::kFault, -1, 0, nullptr});
+  }
+  if (scene.who == Who::kRendezvous) return PauseRendezvous(scene.duration);
+  constexpr StandsStill kWhat[] = {StandsStill::kAgent, StandsStill::kKeeper,
+                                   StandsStill::kAgentAndKeeper, StandsStill::kNode};
+  Pause(*agents_[static_cast<size_t>(Below(simulation_.nodes))], scene.duration,
+        kWhat[static_cast<size_t>(scene.who)]);
 }
 
 void Simulator::Cut(SimulatedAgent& agent, bool up, bool down, Duration duration) {
@@ -1304,6 +1351,7 @@ const char* FaultName(Fault fault) {
                                     "doubled message",
                                     "late message",
                                     "worker failed",
+                                    "workers gone",
                                     "unfit node",
                                     "rendezvous paused",
                                     "rendezvous restarted",
@@ -1324,12 +1372,20 @@ const char* ServiceFaultName(ServiceFault fault) {
 
 SimulationResult Simulate(const Simulation& simulation) { return Simulator(simulation).Run(); }
 
+static std::string StandstillWords(const Simulation& simulation) {
+  if (!simulation.standstill) return "";
+  const StandstillScene& scene = *simulation.standstill;
+  return absl::StrCat(" --stands ", static_cast<int>(scene.who), " --for-ms ",
+                      scene.duration / milliseconds(1), " --loss-limit ",
+                      scene.loss_limit / seconds(1), scene.in_preflight ? " --in-preflight" : "");
+}
+
 std::string ReplayCommand(const Simulation& simulation) {
   return absl::StrCat(
       "simulate --seed ", simulation.seed, " --nodes ", simulation.nodes, " --steps ",
       simulation.steps,
       simulation.services > 1 ? absl::StrCat(" --services ", simulation.services) : "",
-      simulation.fence ? "" : " --no-fence", " -v");
+      simulation.fence ? "" : " --no-fence", StandstillWords(simulation), " -v");
 }
 
 }  // namespace hlaunch

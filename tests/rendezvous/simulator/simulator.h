@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+
+#include "proto/base/clock.h"
 
 // Simulates a job of thousands of nodes in one thread: the real RoundTable, agents that follow the
 // agent's contract, a network that delays, loses and duplicates messages and cuts links, and a
@@ -39,7 +42,8 @@ enum class Fault {
   kDoubled,  // A message arrives twice.
   kLate,     // A message of an earlier stream arrives.
   kWorkerFailed,
-  kUnfit,  // A node that cannot run rounds.
+  kWorkersGone,  // A node's workers are gone, and its agent has no part in it.
+  kUnfit,        // A node that cannot run rounds.
   kRendezvousPaused,
   kRendezvousRestarted,        // It restarts at any moment.
   kRendezvousLostItsChange,    // It dies after a change, before it keeps the record.
@@ -64,12 +68,22 @@ enum class ServiceFault {
 inline constexpr size_t kServiceFaults = static_cast<size_t>(ServiceFault::kCount);
 const char* ServiceFaultName(ServiceFault fault);
 
+// In a job that runs well, one process or node stands still once.
+struct StandstillScene {
+  enum class Who { kAgent, kKeeper, kAgentAndKeeper, kNode, kRendezvous };
+  Who who = Who::kNode;
+  Duration loss_limit = std::chrono::seconds(30);
+  Duration duration = std::chrono::seconds(30);
+  bool in_preflight = false;  // Else while workers run.
+};
+
 struct Simulation {
   uint64_t seed = 1;
   int nodes = 10;
   uint64_t steps = 20000;  // Events with faults; after them faults cease and the job must end.
   int services = 1;        // Several share a place that keeps the record; one of them leads.
   bool fence = true;       // Keepers end the workers of agents that stand still.
+  std::optional<StandstillScene> standstill;           // Instead of faults drawn by chance.
   std::function<void(const std::string& line)> trace;  // Empty: no trace.
 };
 

@@ -351,5 +351,29 @@ TEST(RoundTable, FailuresThatWereTooManyToKeepCountOnceAfterARestartToo) {
   }
 }
 
+// Its agent was cut off, or stood still, and ended the workers; now it is here again.
+TEST(RoundTable, ANodeThatLostItsWorkersEndsTheRoundLikeALostNode) {
+  NodeUpdate lost = Says(1, Phase::kRunning);
+  lost.workers_lost = "its agent ended the workers: nothing heard from the rendezvous for 9 s";
+  Job job(2, 2, 1);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(1, lost).ok());
+  for (int i : {0, 1}) {
+    EXPECT_EQ(job.Told(i).kind, Kind::kStop);
+    EXPECT_EQ(job.Told(i).reason,
+              "node1 (10.0.0.2) was lost: its agent ended the workers: nothing heard from the "
+              "rendezvous for 9 s; it ran ranks 2-3; restart 1 of 1");
+  }
+  EXPECT_TRUE(job.table.TakeEnded().empty());  // It stays in the job.
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  for (int i : {0, 1}) EXPECT_EQ(job.Told(i).assignment.round, 2);
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(2, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Say(0, lost).ok());  // Of round 1: it was overtaken.
+  EXPECT_EQ(job.table.state(), JobState::kRunning);
+  lost.round = 2;
+  ASSERT_TRUE(job.Say(1, lost).ok());
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
+}
+
 }  // namespace
 }  // namespace hlaunch

@@ -182,6 +182,37 @@ TEST(RoundTable, ANodeThatDoesNotAnswerThePreflightIsExcluded) {
   EXPECT_EQ(job.Told(0).reason, "round 1 cannot start: node1 did not answer");
 }
 
+// A host that stands still while a round is checked ends no job that may restart.
+TEST(RoundTable, ARestartThatIsLeftIsSpentOnARoundThatCannotStart) {
+  JobPolicy policy = WithPreflight(2, 2);
+  policy.max_restarts = 1;
+  Job job(policy);
+  for (int i : {0, 1}) ASSERT_TRUE(job.Join(i).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kPrepared)).ok());
+  job.Pass(kPreflightTime, {0, 1});
+  EXPECT_EQ(job.Told(0).kind, Kind::kStop);
+  EXPECT_EQ(job.Told(0).reason, "round 1 cannot start: node1 did not answer; restart 1 of 1");
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(1).assignment.restart_count, 1);
+  job.Pass(kPreflightTime, {0, 1});
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitPreflight);
+}
+
+// After a restart of the rendezvous the nodes come back within the time until they are given up,
+// and only then have their checks to go on.
+TEST(RoundTable, ARestartOfTheRendezvousCostsNoNodeTheTimeForItsChecks) {
+  JobPolicy policy = WithPreflight(2, 2);
+  policy.lease.loss_limit = seconds(8);
+  Job before(policy);
+  for (int i : {0, 1}) ASSERT_TRUE(before.Join(i).ok());
+  Job job(before, seconds(5));
+  for (int i : {0, 1}) ASSERT_TRUE(job.Join(i).ok());
+  job.Pass(seconds(17), {0, 1});
+  EXPECT_EQ(job.table.state(), JobState::kPreflight);
+  job.Pass(kPreflightTime + seconds(1), {0, 1});
+  EXPECT_EQ(job.table.state(), JobState::kOver);
+}
+
 TEST(RoundTable, AnUnfitNodeThatComesBackStopsNoRound) {
   Job job(WithPreflight(2, 3));
   for (int i : {0, 1, 2}) ASSERT_TRUE(job.Join(i).ok());
