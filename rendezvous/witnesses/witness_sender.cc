@@ -3,9 +3,12 @@
 
 #include "rendezvous/witnesses/witness_sender.h"
 
-#include <atomic>
+#include <pthread.h>
+
 #include <chrono>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "grpcpp/client_context.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
@@ -21,47 +24,88 @@ constexpr std::chrono::seconds kPatience(1);
 
 }  // namespace
 
+// Its numbers belong to the mutex of the sender.
 struct WitnessSender::Way {
   Way(const WitnessAddress& place, const Trust& trust, const std::string& host)
       : line(place.literal, place.port, trust, host),
         stub(v1::Rendezvous::NewStub(line.channel())) {}
   const Line line;
   const std::unique_ptr<v1::Rendezvous::Stub> stub;
-  std::atomic<int> under_way = 0;
-  std::atomic<bool> silent = false;  // A call was not answered in time.
+  int under_way = 0;
+  bool silent = false;  // A call was not answered in time.
 };
 
-void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
+struct WitnessSender::Call {
   std::shared_ptr<Way> way;
+  grpc::ClientContext context;
+  v1::PassWitnessMessageResponse response;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::PassWitnessMessageResponse>> reader;
+};
+
+WitnessSender::~WitnessSender() {
+  std::thread thread;
   {
     MutexLock lock(&mu_);
-    if (ways_.size() >= kMostWays && !ways_.contains(to.address)) ways_.clear();
-    std::shared_ptr<Way>& place = ways_[to.address];
-    // TCP may deliver what it holds for a host that was cut off only two minutes later. A new
-    // connection works as soon as the network does.
-    if (place == nullptr || place->silent) {
-      place = std::make_shared<Way>(SplitAddress(to.address), trust_, to.name);
-    }
-    way = place;
+    for (Call* call : under_way_) call->context.TryCancel();
+    thread = std::move(thread_);
+  }
+  queue_.Shutdown();
+  if (thread.joinable()) {
+    thread.join();
+  } else {
+    EndCalls();  // gRPC wants an empty queue.
+  }
+}
+
+void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
+  std::vector<std::shared_ptr<Way>> former;  // They end here once the lock is free.
+  MutexLock lock(&mu_);
+  if (!StartThread()) return;
+  if (ways_.size() >= kMostWays && !ways_.contains(to.address)) {
+    for (auto& [address, way] : ways_) former.push_back(std::move(way));
+    ways_.clear();
+  }
+  std::shared_ptr<Way>& way = ways_[to.address];
+  // TCP may deliver what it holds for a host that was cut off only two minutes later. A new
+  // connection works as soon as the network does.
+  if (way == nullptr || way->silent) {
+    former.push_back(
+        std::exchange(way, std::make_shared<Way>(SplitAddress(to.address), trust_, to.name)));
   }
   if (way->under_way >= kMostUnderWay) return;
-  struct Call {
-    std::shared_ptr<Way> way;
-    grpc::ClientContext context;
-    v1::PassWitnessMessageRequest request;
-    v1::PassWitnessMessageResponse response;
-  };
-  auto call = std::make_shared<Call>();
-  call->way = way;
-  call->request = std::move(message);
-  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
   ++way->under_way;
-  way->stub->async()->PassWitnessMessage(&call->context, &call->request, &call->response,
-                                         [call](const grpc::Status& status) {
-                                           if (status.error_code() == grpc::DEADLINE_EXCEEDED)
-                                             call->way->silent = true;
-                                           --call->way->under_way;
-                                         });
+  auto* const call = new Call{way, {}, {}, {}, nullptr};
+  under_way_.insert(call);
+  call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  call->reader = way->stub->AsyncPassWitnessMessage(&call->context, message, &queue_);
+  call->reader->Finish(&call->response, &call->status, call);
+}
+
+// A host without room for a thread loses its messages, as it would without a network.
+bool WitnessSender::StartThread() {
+  if (thread_.joinable()) return true;
+  try {
+    thread_ = std::thread([this] {
+      ::pthread_setname_np(::pthread_self(), "witness-calls");
+      EndCalls();
+    });
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+void WitnessSender::EndCalls() {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+    const std::unique_ptr<Call> call(static_cast<Call*>(tag));
+    MutexLock lock(&mu_);
+    under_way_.erase(call.get());
+    --call->way->under_way;
+    if (call->status.error_code() == grpc::DEADLINE_EXCEEDED) call->way->silent = true;
+  }
 }
 
 }  // namespace hlaunch

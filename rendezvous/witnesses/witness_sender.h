@@ -5,9 +5,12 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "grpcpp/completion_queue.h"
 #include "hlaunch/v1/rendezvous.pb.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/trust/trust.h"
@@ -19,20 +22,32 @@ namespace hlaunch {
 // within a second is lost, and the next one goes over a new connection. A message is also lost if
 // too many are on the way to the same address.
 //
-// Thread-safe; never blocks.
+// It owns every call and every connection until the call has ended, and ends them in a thread of
+// its own, "witness-calls": gRPC 1.51 corrupts memory where the last user of a channel is a
+// callback of a call on it.
+//
+// Thread-safe; Send never blocks. Destruction cancels the calls that are under way.
 class WitnessSender {
  public:
   explicit WitnessSender(Trust trust) : trust_(std::move(trust)) {}
+  ~WitnessSender();
 
   void Send(const WitnessMember& to, v1::PassWitnessMessageRequest message);
 
  private:
   struct Way;
+  struct Call;
+
+  bool StartThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndCalls();
 
   const Trust trust_;
+  grpc::CompletionQueue queue_;  // Each of its events is the end of a call.
   Mutex mu_;
   // By address. Shared with the calls that are under way.
   std::map<std::string, std::shared_ptr<Way>> ways_ ABSL_GUARDED_BY(mu_);
+  std::set<Call*> under_way_ ABSL_GUARDED_BY(mu_);  // Owned by the thread, which ends them.
+  std::thread thread_ ABSL_GUARDED_BY(mu_);         // Begins with the first call.
 };
 
 }  // namespace hlaunch
