@@ -13,4 +13,11 @@ JobMode DecideMode(const Options& options) {
   return options.meeting.master_addr.empty() ? JobMode::kListenAndPrint : JobMode::kStatic;
 }
 
+HostLoss DecideHostLoss(const Options& options) {
+  if (options.on_host_loss) return *options.on_host_loss;
+  const bool of_its_nodes = DecideMode(options) == JobMode::kEndpoint && !options.hosts.any() &&
+                            options.hosts.system.empty() && options.meeting.other_endpoints.empty();
+  return of_its_nodes && options.policy.max_restarts > 0 ? HostLoss::kWait : HostLoss::kEnd;
+}
+
 }  // namespace hlaunch

@@ -94,6 +94,11 @@ struct HostProbes {
 // Decides how the nodes of this job find each other. Pure.
 JobMode DecideMode(const Options& options);
 
+// Decides what becomes of the job if the node dies that hosts its rendezvous. If the user does not
+// say it, a job that may restart outlives that node, unless its rendezvous belongs to a command
+// (--hosts), a service, or a port that the workers' store shares. Pure.
+HostLoss DecideHostLoss(const Options& options);
+
 // Returns whether the job needs the program that links gRPC.
 inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
 inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }

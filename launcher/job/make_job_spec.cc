@@ -308,6 +308,7 @@ absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& e
   spec.mode = DecideMode(options);
   spec.policy = options.policy;
   spec.policy.lease = MakeLease(options.policy.lease.loss_limit);
+  spec.policy.on_host_loss = DecideHostLoss(options);
   spec.node = options.node;
   if (NeedsGrpc(spec)) spec.local_addr = options.meeting.local_addr;
   spec.store = options.store;

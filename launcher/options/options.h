@@ -133,7 +133,8 @@ struct Options {
   std::optional<std::string> text_to_print;
 
   HostWish hosts;  // The hosts on which this command starts the job. None: only this host.
-  JobPolicy policy = UsersPolicy();  // The user sets only the loss limit of its lease.
+  JobPolicy policy = UsersPolicy();      // The user sets only the loss limit of its lease.
+  std::optional<HostLoss> on_host_loss;  // Unset: DecideHostLoss decides.
   Meeting meeting;
   NodeRole node;
   StoreSpec store;

@@ -264,12 +264,14 @@ absl::Status SetAction(string_view text, PreflightAction* out) {
 }
 
 absl::Status SetHostLoss(string_view text, Options& options) {
+  options.on_host_loss.reset();
+  if (text == "auto") return absl::OkStatus();
   for (const HostLoss each : {HostLoss::kEnd, HostLoss::kWait, HostLoss::kContinue}) {
     if (text != HostLossName(each)) continue;
-    options.policy.on_host_loss = each;
+    options.on_host_loss = each;
     return absl::OkStatus();
   }
-  return InvalidArgumentError("expected end, wait or continue");
+  return InvalidArgumentError("expected auto, end, wait or continue");
 }
 
 absl::Status SetOnJoin(string_view text, Options& options) {
@@ -475,10 +477,9 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetDuration(text, 1, &options.policy.lease.loss_limit);
      }},
-    {"", "", "--on-host-loss", "end|wait|continue",
+    {"", "", "--on-host-loss", "auto|end|wait|continue",
      "the node dies that hosts the rendezvous: the job ends, or another node leads it; of two, "
-     "wait "
-     "for proof of that death, or continue after a time (end)",
+     "wait for proof of that death, or continue after a time (auto: wait if restarts are left)",
      SetHostLoss},
     {"Master store", "", "--store-allow", "WHO",
      "who may use the master store: members, all, 10.0.0.0/16, ... (members)",

@@ -98,6 +98,8 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   if (fixed) add("--node-rank", absl::StrCat(rank));
   add("--rdzv-id", job_id);
   add("--rdzv-conf", absl::StrCat(conf, "is_host=0"));
+  // The rendezvous is at this command, and ends with it.
+  if (!SaysOption(options, "--on-host-loss")) add("--on-host-loss", "end");
   // This command line decides which hosts take part. The scheduler knows their devices and grace.
   const std::string& system = options.hosts.system;
   add("--cluster", system.empty() ? "none" : system);

@@ -50,6 +50,28 @@ absl::StatusOr<JobSpec> Make(std::vector<const char*> words, std::vector<std::st
   return MakeJobSpec(Read(std::move(words)), Environment(std::move(env)), probes);
 }
 
+TEST(DecideHostLoss, AJobThatMayRestartOutlivesTheHostOfItsRendezvous) {
+  struct {
+    std::vector<const char*> words;
+    HostLoss loss;
+  } const rows[] = {
+      {{"--nnodes=3", "--rdzv-endpoint=n0", "--max-restarts=5", "x"}, HostLoss::kWait},
+      {{"--nnodes=2", "--rdzv-endpoint=n0", "--max-restarts=5", "x"}, HostLoss::kWait},
+      {{"--nnodes=3", "--rdzv-endpoint=n0", "x"}, HostLoss::kEnd},
+      {{"--nnodes=3", "--rdzv-endpoint=n0,n1", "--max-restarts=5", "x"}, HostLoss::kEnd},
+      {{"--nnodes=3", "--master-addr=n0", "--max-restarts=5", "x"}, HostLoss::kEnd},
+      {{"--hosts=a,b,c", "--max-restarts=5", "x"}, HostLoss::kEnd},
+      {{"--nnodes=1", "--rdzv-endpoint=n0", "--max-restarts=5", "x"}, HostLoss::kEnd},
+      {{"--nnodes=3", "--rdzv-endpoint=n0", "--max-restarts=5", "--on-host-loss=end", "x"},
+       HostLoss::kEnd},
+      {{"--nnodes=3", "--rdzv-endpoint=n0", "--on-host-loss=continue", "x"}, HostLoss::kContinue},
+      {{"--nnodes=3", "--rdzv-endpoint=n0", "--on-host-loss=auto", "x"}, HostLoss::kEnd},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(DecideHostLoss(Read(row.words)), row.loss) << row.words[0] << " " << row.words[1];
+  }
+}
+
 TEST(DecideMode, FollowsWhatWasNamed) {
   struct {
     std::vector<const char*> words;

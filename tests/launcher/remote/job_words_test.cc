@@ -37,7 +37,7 @@ TEST(WordsForHost, AreTheUsersWithoutWhatConcernsTheStart) {
   ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
   EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
             "--nproc-per-node=2 -m --nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf "
-            "join_timeout=9,is_host=0 --cluster none --quiet");
+            "join_timeout=9,is_host=0 --on-host-loss end --cluster none --quiet");
   EXPECT_EQ(WordsForHost(options, hosts[0], 0, "id").back(), "--stdin");
 }
 
@@ -61,7 +61,8 @@ TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
   std::vector<TargetHost> hosts = {{"", "a", 4}, {"", "b", 4}};
   ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
   EXPECT_EQ(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
-            "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --cluster slurm "
+            "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --on-host-loss "
+            "end --cluster slurm "
             "--quiet");
 }
 
