@@ -3,12 +3,8 @@
 
 #include "launcher/command/make_token.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -21,9 +17,8 @@
 #include "launcher/words/environment.h"
 #include "launcher/words/printable.h"
 #include "proto/base/log.h"
-#include "proto/base/make_folders.h"
 #include "proto/base/status_macros.h"
-#include "proto/base/unique_fd.h"
+#include "proto/base/user_files.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/trust/token_text.h"
 
@@ -31,6 +26,7 @@ namespace hlaunch {
 namespace {
 
 constexpr char kCommand[] = "hlaunch token";
+constexpr mode_t kOnlyMine = S_IRUSR | S_IWUSR;
 
 std::string HelpText() {
   return absl::StrCat(
@@ -54,11 +50,6 @@ std::string HelpText() {
       "  hlaunch token --print | kubectl create secret generic hlaunch "
       "--from-file=token=/dev/stdin\n"
       "\nExit code: 0; 2 wrong usage, or the file cannot be written.\n");
-}
-
-absl::Status CannotWrite(const std::string& path, int error) {
-  return {error == EEXIST ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kInvalidArgument,
-          absl::StrCat("cannot write the token file ", path, ": ", std::strerror(error))};
 }
 
 int Fail(const absl::Status& status) {
@@ -113,18 +104,11 @@ absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv
 
 absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace) {
   HLAUNCH_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path()));
-  std::string draft = absl::StrCat(path, ".XXXXXX");
-  const std::string line = absl::StrCat(token, "\n");
-  const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));  // For its user alone.
-  if (!file.valid()) return CannotWrite(path, errno);
-  bool done = ::write(file.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()) &&
-              ::fsync(file.get()) == 0;
-  // link() fails if the file exists; rename() replaces it.
-  done = done && (replace ? ::rename(draft.c_str(), path.c_str())
-                          : ::link(draft.c_str(), path.c_str())) == 0;
-  const int error = errno;
-  ::unlink(draft.c_str());
-  return done ? absl::OkStatus() : CannotWrite(path, error);
+  const absl::Status status =
+      WriteWholeFile(path, absl::StrCat(token, "\n"), {kOnlyMine, replace, /*sync=*/true});
+  if (status.ok() || absl::IsAlreadyExists(status)) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot write the token file ", path, ": ", status.message()));
 }
 
 int MakeToken(int argc, char** argv) {

@@ -30,12 +30,12 @@ struct TokenOptions {
 // Errors: InvalidArgument - one line that names the word.
 absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv);
 
-// Writes `token` and a newline to a new file of mode 0600, whole or not at all. Makes missing
+// Writes `token` and a newline to a new file of mode 0600, as WriteWholeFile does. Makes missing
 // folders, with mode 0700. Replaces an old file only if `replace` is true.
 //
-// Errors: the messages name the file and the reason.
+// Errors:
 //   AlreadyExists - the file exists, and `replace` is false.
-//   InvalidArgument - the file cannot be written.
+//   InvalidArgument - the file cannot be written; the message names it and says why.
 absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace);
 
 // Runs `hlaunch token` without --for-job and --for-page: makes or prints a token. Returns the exit

@@ -3,12 +3,9 @@
 
 #include "launcher/detached/job_record.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,7 +17,7 @@
 #include "agent/process/descendants.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
-#include "proto/base/unique_fd.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -39,27 +36,10 @@ std::string PathIn(const std::string& directory, absl::string_view name) {
   return absl::StrCat(directory, "/", name);
 }
 
-// Whether all of `text` was written, else errno says why not: on a full disk a write may be short.
-bool WriteText(int fd, absl::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n == 0 || (n < 0 && errno != EINTR)) return false;
-    if (n > 0) text.remove_prefix(static_cast<size_t>(n));
-  }
-  return true;
-}
-
 absl::Status WriteWhole(const std::string& path, absl::string_view text) {
-  const std::string draft = absl::StrCat(path, ".", ::getpid());
-  UniqueFd file(
-      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, kOnlyMine));
-  const bool done =
-      file.valid() && WriteText(file.get(), text) && ::rename(draft.c_str(), path.c_str()) == 0;
-  if (done) return absl::OkStatus();
-  const int error = errno;
-  ::unlink(draft.c_str());
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot write ", path, ": ", std::strerror(error)));
+  const absl::Status status = WriteWholeFile(path, text, {kOnlyMine});
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(absl::StrCat("cannot write ", path, ": ", status.message()));
 }
 
 absl::Status WriteJson(const std::string& path, const json& value) {

@@ -21,8 +21,8 @@
 #include "launcher/words/printable.h"
 #include "launcher/words/text_table.h"
 #include "nlohmann/json.hpp"
-#include "proto/base/make_folders.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 #include "proto/base/wall_time.h"
 
 namespace hlaunch {

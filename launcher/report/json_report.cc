@@ -3,20 +3,16 @@
 
 #include "launcher/report/json_report.h"
 
-#include <limits.h>
 #include <string.h>  // sigabbrev_np
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "launcher/report/advice.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/user_files.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/cause/first_cause.h"
 
@@ -78,18 +74,6 @@ absl::string_view Word(const Outcome& outcome) {
   return stopped && !outcome.worker_failed ? "stopped" : "failed";
 }
 
-// A name beside `path` that no other node has: several may write the same path at once.
-std::string DraftOf(const std::string& path) {
-  char host[HOST_NAME_MAX + 1] = "";
-  ::gethostname(host, sizeof(host) - 1);
-  return absl::StrCat(path, ".", host, ".", ::getpid(), ".new");
-}
-
-absl::Status CannotWrite(const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write the report to ", path, ": ", ::strerror(errno)));
-}
-
 }  // namespace
 
 std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
@@ -136,17 +120,10 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& text) {
-  const std::string fresh = DraftOf(path);
-  errno = 0;
-  std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    const absl::Status status = CannotWrite(path);
-    std::remove(fresh.c_str());
-    return status;
-  }
-  return std::rename(fresh.c_str(), path.c_str()) == 0 ? absl::OkStatus() : CannotWrite(path);
+  const absl::Status status = WriteWholeFile(path, text);
+  if (status.ok()) return status;
+  return absl::UnavailableError(
+      absl::StrCat("cannot write the report to ", path, ": ", status.message()));
 }
 
 }  // namespace hlaunch

@@ -29,7 +29,7 @@ struct ReportFacts {
 // lists. Pure; bytes that are not UTF-8 become replacement characters.
 std::string JsonReport(const ReportFacts& facts, const Outcome& outcome);
 
-// Writes `text` to `path`, whole or not at all: a new file beside it is renamed over it.
+// Writes `text` to `path` as WriteWholeFile does.
 //
 // Errors:
 //   Unavailable - the file cannot be written; the message names it and says why.
