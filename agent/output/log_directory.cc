@@ -52,7 +52,8 @@ absl::StatusOr<std::string> MakeNamed(const std::string& name) {
   const std::filesystem::path path = std::filesystem::absolute(name, error);
   if (error) return CannotMake(name, error.message());
   std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path)) {
+  std::error_code ignored;  // The first error says more.
+  if (!std::filesystem::is_directory(path, ignored)) {
     return CannotMake(name, error ? error.message() : std::strerror(ENOTDIR));
   }
   return path.string();

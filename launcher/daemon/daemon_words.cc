@@ -73,7 +73,11 @@ absl::StatusOr<DaemonOptions> ParseDaemonOptions(int argc, const char* const* ar
   options.sysroot = read.Get("--sysroot", "");
   options.verbose = read.Has("--verbose");
   for (std::string* path : {&options.folder, &options.parts, &options.program}) {
-    if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+    std::error_code error;
+    if (path->empty()) continue;
+    const auto whole = std::filesystem::absolute(*path, error).lexically_normal();
+    if (error) return absl::InvalidArgumentError(absl::StrCat(*path, ": ", error.message()));
+    *path = whole.string();
   }
   return options;
 }

@@ -65,10 +65,11 @@ absl::StatusOr<HeadRecord> ReadHeadRecord(const TrustFolder& folder) {
     record = std::move(hosts).value();
   }
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path(), error)) {
-    const uint64_t number = JobOf(entry.path().filename().string());
+  for (std::filesystem::directory_iterator entry(folder.path(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    const uint64_t number = JobOf(entry->path().filename().string());
     if (number == 0) continue;
-    HLAUNCH_ASSIGN_OR_RETURN(HeadJob job, ReadJobFile(entry.path(), number));
+    HLAUNCH_ASSIGN_OR_RETURN(HeadJob job, ReadJobFile(entry->path(), number));
     record.jobs.push_back(std::move(job));
   }
   if (error) return Wrong(folder.path(), absl::UnavailableError(error.message()));

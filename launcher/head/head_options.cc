@@ -99,8 +99,14 @@ absl::StatusOr<HeadOptions> ParseHeadOptions(int argc, const char* const* argv) 
   HeadOptions options;
   if (read.Has("--help")) options.text_to_print = Help();
   if (read.Has("--version")) options.text_to_print = absl::StrCat("hlaunchd ", VersionText(), "\n");
-  options.folder =
-      std::filesystem::absolute(read.Get("--folder", options.folder)).lexically_normal().string();
+  options.folder = read.Get("--folder", options.folder);
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(options.folder, error).lexically_normal();
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--folder ", options.folder, ": ", error.message()));
+  }
+  options.folder = folder.string();
   options.verbose = read.Has("--verbose");
   HLAUNCH_RETURN_IF_ERROR(ReadPlaces(read, &options));
   HLAUNCH_RETURN_IF_ERROR(ReadLimit(read, "--max-running", &options.limits.max_running));

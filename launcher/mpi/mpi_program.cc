@@ -167,8 +167,9 @@ MpiProgram LookAtMpi4py(const std::string& python, const Environment& environmen
   if (!of_wheel.empty()) return {MpiFlavour::kOpenMpi, of_wheel, of_wheel};
   if (IsFile(absl::StrCat(prefix, "/pyvenv.cfg"))) return {MpiFlavour::kUnknown, "mpi4py"};
   const std::string folder = absl::StrCat(prefix, "/lib/python3/dist-packages/mpi4py");
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string path = entry.path().string();
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
     if (!absl::StrContains(path, "/MPI.cpython-")) continue;
     MpiProgram found = LookAtElf(path, environment);
     if (found.flavour == MpiFlavour::kOpenMpi) return found;

@@ -49,8 +49,9 @@ bool ConfigurationMay(const Starter& starter) {
     paths.push_back(std::filesystem::path(home) / ".ssh/config");
   }
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/etc/ssh/ssh_config.d", error)) {
-    paths.push_back(entry.path());
+  for (std::filesystem::directory_iterator entry("/etc/ssh/ssh_config.d", error), end;
+       !error && entry != end; entry.increment(error)) {
+    paths.push_back(entry->path());
   }
   return std::any_of(paths.begin(), paths.end(),
                      [](const auto& path) { return MayNameJumpHosts(ReadFile(path)); });

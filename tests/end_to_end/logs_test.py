@@ -92,7 +92,8 @@ class Logs(jobs.JobTest):
 
     def test_a_log_directory_that_cannot_be_gets_one_line(self):
         (self.nodes[0].folder / "file").write_text("x", encoding="utf-8")
-        for name in ("file", "file/below", "/proc/nowhere"):
+        (self.nodes[0].folder / "loop").symlink_to("loop")
+        for name in ("file", "file/below", "/proc/nowhere", "loop/logs", "x" * 300):
             with self.subTest(name):
                 run = self.hlaunch("--log-dir", name, "--no-python", "true")
                 self.assert_done([run], jobs.USAGE, 10)

@@ -207,6 +207,15 @@ TEST_F(RoundLogsTest, LeavesAnEarlierRoundOfTheSameAttemptAlone) {
   EXPECT_EQ(Content(second.WorkerDirectory(0) + "/stdout.log"), "second\n");
 }
 
+TEST_F(RoundLogsTest, RefusesADirectoryThatCannotBeLookedAt) {
+  std::filesystem::create_symlink("loop", root_ + "/loop");
+  for (const std::string& path : {root_ + "/" + std::string(300, 'x'), root_ + "/loop/logs"}) {
+    const auto directory = LogDirectory::Make(Spec(path, Streams::kOut), "job");
+    EXPECT_TRUE(absl::IsFailedPrecondition(directory.status())) << directory.status();
+    EXPECT_THAT(std::string(directory.status().message()), HasSubstr("; see --log-dir"));
+  }
+}
+
 TEST_F(RoundLogsTest, MakesNoFilesForDevNull) {
   const auto directory = LogDirectory::Make(Spec("/dev/null", Streams::kBoth), "job").value();
   EXPECT_EQ(directory->logs().directory, "");

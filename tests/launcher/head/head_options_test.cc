@@ -40,8 +40,10 @@ TEST(ParseHeadOptions, ReadsPlacesAndLimits) {
 }
 
 TEST(ParseHeadOptions, NamesWhatIsWrong) {
-  for (const std::vector<const char*>& words :
-       {std::vector<const char*>{"--max-running", "0"}, {"--listen", "a:b"}, {"x"}}) {
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"--max-running", "0"},
+                                                {"--listen", "a:b"},
+                                                {"--folder", ""},
+                                                {"x"}}) {
     const auto options = Parse(words);
     EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument) << words[0];
     EXPECT_THAT(std::string(options.status().message()), HasSubstr(words[0]));
