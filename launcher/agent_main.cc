@@ -10,6 +10,7 @@
 
 #include <filesystem>
 
+#include "agent/process/lack.h"
 #include "launcher/drain/drain_node.h"
 #include "launcher/grpc/conduct_job.h"
 #include "launcher/grpc/grpc_link.h"
@@ -34,7 +35,10 @@ int RunAgent(int argc, char** argv) {
                 ConductJob);
 }
 
-int RunRendezvous(int argc, char** argv) { return ServeJobs(argc, argv, nullptr); }
+int RunRendezvous(int argc, char** argv) {
+  SayWhatIsLacking();
+  return ServeJobs(argc, argv, nullptr);
+}
 
 struct Program {
   const char* name;

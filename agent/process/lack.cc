@@ -3,6 +3,8 @@
 
 #include "agent/process/lack.h"
 
+#include <signal.h>
+
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +62,7 @@ void SayWhatIsLacking() {
     LogError(LackWords(std::current_exception()));
     std::abort();
   });
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 }  // namespace hlaunch

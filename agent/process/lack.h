@@ -22,7 +22,8 @@ std::string LackWords(const std::exception_ptr& exception);
 
 // A library of ours throws if it is refused a thread, a descriptor or memory where it cannot do
 // without. From this call on, such an exception says so in one sentence before it aborts this
-// process.
+// process. And a write beyond the limit of a file's size (ulimit -f) returns EFBIG; SIGXFSZ would
+// end a job because of a line of our own. Children start with the default action, see process.h.
 void SayWhatIsLacking();
 
 }  // namespace hlaunch

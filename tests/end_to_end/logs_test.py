@@ -114,6 +114,15 @@ class Logs(jobs.JobTest):
                     text = self.log(folder, f"attempt_0/{rank}/stdout.log").read_text()
                     self.assertEqual(text.splitlines(), [str(i + 1) for i in range(count)])
 
+    def test_a_limit_of_file_sizes_does_not_stop_the_job(self):
+        full = self.nodes[0].folder / "full"
+        full.write_text("x" * 512, encoding="utf-8")
+        run = self.hlaunch("--max-restarts", "1", "--no-python", "sh", "-c",
+                           "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && grep SigIgn /proc/self/status",
+                           shell=f'ulimit -f 1; exec "$@" 2>>{full}')
+        self.assert_done([run], 0, 30)
+        self.assertEqual(run.out, "SigIgn:\t0000000000000000\n")
+
     def test_a_paused_pager_stops_only_what_it_shows(self):
         pipe = self.nodes[0].folder / "unread"
         os.mkfifo(pipe)

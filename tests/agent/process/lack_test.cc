@@ -5,8 +5,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -47,6 +51,19 @@ TEST(SayWhatIsLackingDeathTest, SaysItBeforeTheProcessAborts) {
         []() noexcept { FindNoDescriptor(); }();
       },
       "hlaunch: out of descriptors: Too many open files; raise the limit");
+}
+
+// Returns 0 if a write beyond the limit of a file's size returns EFBIG.
+int WriteBeyondTheLimit() {
+  SayWhatIsLacking();
+  const rlimit none = {0, 0};
+  std::FILE* file = std::tmpfile();
+  if (file == nullptr || ::setrlimit(RLIMIT_FSIZE, &none) != 0) return 1;
+  return ::write(::fileno(file), "x", 1) < 0 && errno == EFBIG ? 0 : 2;
+}
+
+TEST(SayWhatIsLacking, LetsAWriteBeyondTheFileLimitFail) {
+  EXPECT_EXIT(std::exit(WriteBeyondTheLimit()), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
