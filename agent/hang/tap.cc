@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -22,6 +21,7 @@
 #include "absl/strings/strip.h"
 #include "agent/process/descendants.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -30,6 +30,7 @@ namespace {
 constexpr size_t kMaxServers = 4096;
 constexpr int kMostGenerations = 16;        // From a worker to its server.
 constexpr size_t kMaxSocketNameBytes = 24;  // "/<rank>.<pid>"
+constexpr char kShortParent[] = "/tmp";     // Where TMPDIR will not do.
 
 constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
 constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:register\n";
@@ -136,19 +137,15 @@ def _groups(request, response):
         response.set_status(500)
 )py";
 
-bool Write(const std::string& path, absl::string_view text) {
-  std::ofstream file(path);
-  file << text;
-  return file.flush().good();
-}
-
-bool WritePackages(const std::string& directory) {
+// The message says why, but not where.
+absl::Status WritePackages(const std::string& directory) {
   const std::string info = absl::StrCat(directory, "/hlaunch_tap-1.dist-info");
   std::error_code error;
-  return std::filesystem::create_directories(info, error) &&
-         Write(absl::StrCat(info, "/METADATA"), kMetadata) &&
-         Write(absl::StrCat(info, "/entry_points.txt"), kEntryPoints) &&
-         Write(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
+  std::filesystem::create_directories(info, error);
+  if (error) return absl::UnavailableError(error.message());
+  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(info, "/METADATA"), kMetadata));
+  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(info, "/entry_points.txt"), kEntryPoints));
+  return WriteWholeFile(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
 }
 
 absl::Status CannotMake(const std::string& path, absl::string_view why) {
@@ -178,20 +175,35 @@ bool CameFrom(pid_t pid, pid_t ancestor) {
   return false;
 }
 
+std::string NameBelow(const std::string& parent) { return absl::StrCat(parent, "/tap_XXXXXX"); }
+
+bool IsTooLong(const std::string& tap) {
+  return tap.size() + kMaxSocketNameBytes >= sizeof(sockaddr_un::sun_path);
+}
+
+absl::StatusOr<std::unique_ptr<AgentDirectory>> MakeOwn() {
+  absl::Status why;
+  for (const std::string& parent : {TemporaryDirectory(), std::string(kShortParent)}) {
+    auto own = AgentDirectory::Make(parent);
+    if (own.ok() && !IsTooLong(NameBelow((*own)->path()))) return own;
+    why = CannotMake(parent, own.ok() ? "the name is too long" : own.status().message());
+  }
+  return why;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
   std::unique_ptr<AgentDirectory> own;
-  if (parent.empty()) {
-    HLAUNCH_ASSIGN_OR_RETURN(own, AgentDirectory::Make(TemporaryDirectory()));
-  }
-  std::string path = absl::StrCat(own != nullptr ? own->path() : parent, "/tap_XXXXXX");
-  if (path.size() + kMaxSocketNameBytes >= sizeof(sockaddr_un::sun_path)) {
-    return CannotMake(path, "the name is too long; set TMPDIR to a shorter one");
+  std::string path = NameBelow(parent);
+  if (parent.empty() || IsTooLong(path)) {
+    HLAUNCH_ASSIGN_OR_RETURN(own, MakeOwn());
+    path = NameBelow(own->path());
   }
   if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));
   std::unique_ptr<Tap> tap(new Tap(path, std::move(own)));
-  if (!WritePackages(TapPackages(path))) return CannotMake(path, "it cannot be written to");
+  const absl::Status written = WritePackages(TapPackages(path));
+  if (!written.ok()) return CannotMake(path, written.message());
   return tap;
 }
 

@@ -25,10 +25,11 @@ namespace hlaunch {
 // Belongs to one thread. The destructor removes the directory.
 class Tap {
  public:
-  // Makes the directory below `parent`, or in an AgentDirectory of its own if `parent` is empty.
+  // Makes the directory below `parent`, or in an AgentDirectory of its own if `parent` is empty or
+  // too long a name for sockets: below TMPDIR, else below /tmp.
   //
   // Errors:
-  //   FailedPrecondition - the directory cannot be made, or its name is too long for sockets.
+  //   FailedPrecondition - the directory cannot be made; the message names it and says why.
   static absl::StatusOr<std::unique_ptr<Tap>> Make(const std::string& parent);
   ~Tap();
 

@@ -114,7 +114,9 @@ void RemoveAbandonedDirectories(const std::string& parent) {
 
 std::string TemporaryDirectory() {
   std::error_code error;
-  const std::string path = std::filesystem::temp_directory_path(error).string();
+  const std::filesystem::path named = std::filesystem::temp_directory_path(error);
+  if (error) return "/tmp";
+  const std::string path = std::filesystem::absolute(named, error).string();
   return error ? "/tmp" : path;
 }
 

@@ -11,7 +11,7 @@
 
 namespace hlaunch {
 
-// $TMPDIR, or /tmp.
+// $TMPDIR as seen from the root, or /tmp if it names no directory.
 std::string TemporaryDirectory();
 
 // A directory of this process alone, `<parent>/hlaunch-agent.<random>`, for files that live as long

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "agent/output/agent_directory.h"
 #include "agent/process/descendants.h"
 #include "agent/process/process.h"
 #include "agent/stall/watchdog_timers.h"
@@ -75,9 +75,7 @@ absl::StatusOr<std::string> PipeName(const WorkerSpec& spec) {
     LogWarning(absl::StrCat(kEnvTimerFile, "=", named,
                             " serves another agent's workers; these get a pipe of their own"));
   }
-  std::error_code error;
-  const auto directory = std::filesystem::temp_directory_path(error);
-  return (directory / absl::StrCat("watchdog_timer_", NewJobId())).string();
+  return absl::StrCat(TemporaryDirectory(), "/watchdog_timer_", NewJobId());
 }
 
 WallSeconds WallNow() {

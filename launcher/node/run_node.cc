@@ -272,14 +272,24 @@ void NodeRun::RegisterObituary() {
 void NodeRun::MakeTap() {
   if (!WantsTap(spec_.worker.inherited_env)) return;
   auto tap = Tap::Make(logs_->to_remove());
-  if (!tap.ok()) return LogDebug(tap.status().message());
+  if (!tap.ok()) {
+    return LogWarning(absl::StrCat("a hang of torch cannot be explained: ", tap.status().message(),
+                                   "; another TMPDIR may help"));
+  }
   tap_ = std::move(tap).value();
   if (!tap_->to_remove().empty()) keeper_.LeaveBehind(tap_->to_remove());
 }
 
 absl::Status NodeRun::MakeScratch() {
   if (!OffersPmix(spec_.worker.mpi) || !logs_->to_remove().empty()) return absl::OkStatus();
-  HLAUNCH_ASSIGN_OR_RETURN(scratch_, AgentDirectory::Make(TemporaryDirectory()));
+  const std::string parent = TemporaryDirectory();
+  auto scratch = AgentDirectory::Make(parent);
+  if (!scratch.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no directory for PMIx below ", parent, ": ", scratch.status().message(),
+                     "; set TMPDIR to a folder that can be written to"));
+  }
+  scratch_ = *std::move(scratch);
   keeper_.LeaveBehind(scratch_->path());
   return absl::OkStatus();
 }

@@ -20,6 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+TEST(TemporaryDirectory, IsSeenFromTheRoot) {
+  const char* before = ::getenv("TMPDIR");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("TMPDIR", ".", 1);
+  const fs::path seen = TemporaryDirectory();
+  ::setenv("TMPDIR", "/no such directory", 1);
+  EXPECT_EQ(TemporaryDirectory(), "/tmp");
+  before != nullptr ? ::setenv("TMPDIR", kept.c_str(), 1) : ::unsetenv("TMPDIR");
+  EXPECT_TRUE(seen.is_absolute()) << seen;
+  EXPECT_TRUE(fs::equivalent(seen, "."));
+}
+
 class AgentDirectoryTest : public ::testing::Test {
  protected:
   AgentDirectoryTest() {
