@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/mpi/pmi_server.h"
+#include "agent/mpi/pmi/pmi_server.h"
 #include "agent/process/process.h"
 #include "agent/worker_process.h"
 #include "asio/io_context.hpp"

@@ -18,7 +18,7 @@
 #include "agent/ask/rank_answers.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/input/stdin_copies.h"
-#include "agent/mpi/pmi_server.h"
+#include "agent/mpi/pmi/pmi_server.h"
 #include "agent/mpi/pmix_server.h"
 #include "agent/mpi/shm_remains.h"
 #include "agent/process/descendants.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "agent/mpi/pmi_node.h"
+#include "agent/mpi/pmi/pmi_node.h"
 #include "launcher/mpi/elf_needs.h"
 #include "proto/base/status_macros.h"
 

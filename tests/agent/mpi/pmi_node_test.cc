@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/mpi/pmi_node.h"
+#include "agent/mpi/pmi/pmi_node.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/mpi/process_mapping.h"
+#include "agent/mpi/pmi/process_mapping.h"
 
 namespace hlaunch {
 namespace {

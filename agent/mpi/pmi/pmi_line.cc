@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/mpi/pmi_line.h"
+#include "agent/mpi/pmi/pmi_line.h"
 
 #include <algorithm>
 #include <utility>

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "agent/mpi/pmi_node.h"
+#include "agent/mpi/pmi/pmi_node.h"
 #include "proto/base/unique_fd.h"
 
 namespace asio {

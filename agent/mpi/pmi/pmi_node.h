@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/mpi/mpi_ranks.h"
 #include "agent/mpi/node_message.h"
-#include "agent/mpi/pmi_line.h"
+#include "agent/mpi/pmi/pmi_line.h"
 #include "agent/worker/spawn_request.h"
 #include "proto/contract/ids.h"
 

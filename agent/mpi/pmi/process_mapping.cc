@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/mpi/process_mapping.h"
+#include "agent/mpi/pmi/process_mapping.h"
 
 #include <cstddef>
 

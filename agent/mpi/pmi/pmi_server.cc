@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/mpi/pmi_server.h"
+#include "agent/mpi/pmi/pmi_server.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

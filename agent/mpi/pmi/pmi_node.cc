@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/mpi/pmi_node.h"
+#include "agent/mpi/pmi/pmi_node.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "agent/mpi/process_mapping.h"
+#include "agent/mpi/pmi/process_mapping.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
