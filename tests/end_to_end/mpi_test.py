@@ -333,6 +333,23 @@ class OnOneHost(PmiTest):
         run.signal(signal.SIGTERM)
         self.assert_done([run], 128 + signal.SIGTERM, 60)
 
+    def test_another_user_with_a_ranks_number_is_not_heard(self):
+        """With a number that is not used yet he could have programs started as the job's user."""
+        go = self.lab.folder / "go"
+        run, = self.launch(["sh", "-c", 'echo "at $PMI_PORT $PMI_ID"; '
+                            f"until test -e {go}; do sleep 0.1; done; "
+                            f"{self.build('mpicc.mpich')}; true"])
+        run.wait_for(r"at [\d.]+:\d+ \d+\n", 30)
+        port, number = re.search(r"at [\d.]+:(\d+) (\d+)", run.out).groups()
+        come = ("import socket; s = socket.create_connection(('127.0.0.1', %s)); "
+                "s.sendall(b'cmd=initack pmiid=%s\\n'); print('heard', s.recv(99))")
+        strange = self.nodes[0].run("setpriv", "--reuid=65534", "--clear-groups", jobs.PYTHON, "-c",
+                                    come % (port, number), timeout=60)
+        self.assertRegex(strange.out + strange.err, r"heard b''|reset|Broken pipe", str(strange))
+        run.wait_for("refused at the port of MPI's start.*: a connection of the user 65534", 30)
+        go.touch()
+        self.assert_ends([run], 1, None)
+
     def test_by_the_name_mpiexec(self):
         program = self.build("mpicc.mpich")
         link = self.lab.folder / "mpiexec"

@@ -3,8 +3,6 @@
 
 #include "agent/mpi/pmi/pmi_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -18,33 +16,26 @@
 #include "absl/strings/str_cat.h"
 #include "agent/mpi/awaited_notice.h"
 #include "agent/mpi/node_exchange.h"
+#include "agent/mpi/pmi/pmi_port.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
-#include "asio/steady_timer.hpp"
-#include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/accept.h"
-#include "rendezvous/listening/listen.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr size_t kReadAtOnce = 64 << 10;
 constexpr size_t kMaxUnread = 4 << 20;  // Answers that a worker does not read.
-constexpr int kAcceptsPerTurn = 64;
-constexpr size_t kMaxGuests = 256;  // Connections that have not yet said which worker they are.
 
 }  // namespace
 
 struct PmiServer::State {
-  // One worker's stream, or a connection that has not yet said which worker it is.
+  // One worker's stream.
   struct Stream {
     explicit Stream(asio::io_context& loop) : fd(loop) {}
     asio::posix::stream_descriptor fd;
-    int local_rank = -1;  // -1 until it is known.
-    PmiReader greeting;   // Used until then.
+    int local_rank = 0;
     std::string out;      // Answers that are not sent yet.
     bool writes = false;  // `out` waits for room.
     const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the stream.
@@ -57,9 +48,6 @@ struct PmiServer::State {
         events(std::move(the_events)),
         node(std::move(the_place)),
         streams_of(static_cast<size_t>(place.nproc), streams.end()),
-        ids(static_cast<size_t>(place.nproc), 0),
-        listener(the_loop),
-        pause(the_loop),
         notice(
             the_loop, [this] { return Awaited(); },
             place.certain ? "" : " (--mpi none: each rank is an MPI world of its own)") {}
@@ -78,30 +66,21 @@ struct PmiServer::State {
       return void(streams.erase(stream));
     }
     fd.Release();
-    if (local_rank >= 0) {
-      BelongsTo(stream, local_rank);
-    } else if (++guests > kMaxGuests) {
-      for (StreamAt oldest = streams.begin(); oldest != streams.end(); ++oldest) {
-        if (oldest->local_rank < 0) {
-          Drop(oldest);
-          break;
-        }
-      }
-    }
+    stream->local_rank = local_rank;
+    streams_of[static_cast<size_t>(local_rank)] = stream;
     Listen(stream);
   }
 
-  void BelongsTo(StreamAt stream, int local_rank) {
-    stream->local_rank = local_rank;
-    streams_of[static_cast<size_t>(local_rank)] = stream;
+  // Serves a worker that has come by the port.
+  void Welcome(UniqueFd fd, int local_rank) {
+    Add(std::move(fd), local_rank);
+    const StreamAt stream = streams_of[static_cast<size_t>(local_rank)];
+    if (stream == streams.end()) return;
+    Say(stream, WelcomeOfPmi(place.world_size, place.first_rank + local_rank));
   }
 
   void Drop(StreamAt stream) {
-    if (stream->local_rank < 0) {
-      --guests;
-    } else {
-      streams_of[static_cast<size_t>(stream->local_rank)] = streams.end();
-    }
+    streams_of[static_cast<size_t>(stream->local_rank)] = streams.end();
     streams.erase(stream);
   }
 
@@ -120,36 +99,9 @@ struct PmiServer::State {
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return Listen(stream);
     if (size <= 0) return Drop(stream);
     const absl::string_view text(bytes.data(), static_cast<size_t>(size));
-    if (stream->local_rank < 0) {
-      if (!Welcome(stream, text)) return Drop(stream);
-      return Listen(stream);
-    }
     const int local_rank = stream->local_rank;
     Listen(stream);  // Take and Do may drop the stream.
     Do(node.Take(local_rank, text));
-  }
-
-  // Returns false if `stream` does not belong to an expected worker.
-  bool Welcome(StreamAt stream, absl::string_view text) {
-    const absl::StatusOr<std::vector<PmiRequest>> requests = stream->greeting.Take(text);
-    if (!requests.ok() || requests->size() > 1) return false;
-    if (requests->empty()) return true;
-    const std::optional<int> id = PmiIdIn(requests->front());
-    for (int i = 0; id && i < place.nproc; ++i) {
-      int& expected = ids[static_cast<size_t>(i)];
-      if (expected == 0 || expected != *id) continue;
-      expected = 0;  // An id works only once.
-      --guests;
-      BelongsTo(stream, i);
-      Say(stream, WelcomeOfPmi(place.world_size, place.first_rank + i));
-      return true;
-    }
-    const std::string line = strangers.Admit(
-        "somebody came to the port of MPI's start who is no worker of this round, or a worker came "
-        "a second time: a worker can run one MPI program",
-        MonotonicClock().Now());
-    if (!line.empty()) LogWarning(line);
-    return false;
   }
 
   void Say(StreamAt stream, absl::string_view text) {
@@ -215,45 +167,16 @@ struct PmiServer::State {
     Fail(absl::StrCat("MPI's start cannot meet the other nodes: ", all.status().message()));
   }
 
-  void AwaitConnections() {
-    listener.async_wait(asio::posix::descriptor_base::wait_read,
-                        [this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
-                          if (!error && !alive.expired()) Accept();
-                        });
-  }
-
-  void Accept() {
-    const int end = AcceptConnections(listener.native_handle(), kAcceptsPerTurn,
-                                      [this](UniqueFd fd) { Admit(std::move(fd)); });
-    if (!OutOfDescriptors(end)) return AwaitConnections();
-    pause.expires_after(kAcceptPause);
-    pause.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
-      if (!error && !alive.expired()) Accept();
-    });
-  }
-
-  void Admit(UniqueFd fd) {
-    const int on = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    Add(std::move(fd), -1);
-  }
-
   asio::io_context& loop;
   const PmiPlace place;
   const Events events;
   PmiNode node;
   std::list<Stream> streams;
   std::vector<StreamAt> streams_of;  // By local rank; end() if the rank has no stream.
-  size_t guests = 0;                 // Streams that do not belong to a worker yet.
-  RareLog strangers;                 // Limits the warnings about them.
-  std::vector<int> ids;              // By local rank; 0: already used, or the worker uses no port.
-  uint16_t port = 0;
-  asio::posix::stream_descriptor listener;  // On the port, if there is one.
-  asio::steady_timer pause;                 // Before the next accept, if no descriptor is left.
+  std::unique_ptr<PmiPort> port;     // Set if workers come by a port.
   std::optional<NodeExchange> exchange;
   AwaitedNotice notice;
   bool hushed = false;
-  const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
 absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loop, PmiPlace place,
@@ -270,13 +193,9 @@ absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loo
                                             }});
   }
   if (by_port) {
-    HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket socket, hlaunch::Listen("127.0.0.1", 0));
-    asio::error_code error;
-    s.listener.assign(socket.fd.get(), error);
-    if (error) return absl::ResourceExhaustedError(error.message());
-    socket.fd.Release();
-    s.port = socket.port;
-    s.AwaitConnections();
+    HLAUNCH_ASSIGN_OR_RETURN(s.port, PmiPort::Open(loop, [&s](UniqueFd fd, int local_rank) {
+                               s.Welcome(std::move(fd), local_rank);
+                             }));
   }
   return std::unique_ptr<PmiServer>(new PmiServer(std::move(state)));
 }
@@ -287,11 +206,9 @@ PmiServer::~PmiServer() = default;
 absl::StatusOr<PmiLink> PmiServer::Link(int local_rank) {
   State& s = *state_;
   PmiLink link;
-  if (s.port != 0) {
-    constexpr uint64_t kPositive = 0x7fffffff;
-    link.port = s.port;
-    link.id = static_cast<int>(NewIncarnation() & kPositive) | 1;
-    s.ids[static_cast<size_t>(local_rank)] = link.id;
+  if (s.port) {
+    link.port = s.port->number();
+    link.id = s.port->NewId(local_rank);
     return link;
   }
   std::array<int, 2> ends{};
