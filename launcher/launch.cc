@@ -429,6 +429,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
            const std::vector<ProgramCommand>& agent_commands, const ConductFn& conduct) {
   SayWhatIsLacking();
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
+  NameAfterProgram();
   NoteOwnPython(argv[0]);
   ChooseNameServices();
   DoWithoutOpenSslModules();

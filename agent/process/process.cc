@@ -111,8 +111,8 @@ struct StartingProcess::State {
   // Errors: as Process::Spawn.
   absl::Status Prepare() {
     if (command.argv.empty()) return absl::InvalidArgumentError("no program is named");
-    HLAUNCH_ASSIGN_OR_RETURN(path,
-                             FindProgram(command.argv[0], command.env, command.working_directory));
+    const std::string& program = command.program.empty() ? command.argv[0] : command.program;
+    HLAUNCH_ASSIGN_OR_RETURN(path, FindProgram(program, command.env, command.working_directory));
     if (command.stdin_fd < 0) {
       null = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
       if (!null.valid()) return NoResources(absl::StrCat("/dev/null: ", std::strerror(errno)));

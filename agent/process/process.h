@@ -21,6 +21,7 @@ namespace hlaunch {
 // What to run. A value; the caller keeps owning the descriptors.
 struct Command {
   std::vector<std::string> argv = {};  // A path if it has a '/', else looked up in env's PATH.
+  std::string program = {};            // Run instead of argv[0], which is only a name then.
   std::vector<std::string> env = {};   // `NAME=value` each; nothing else is inherited.
   bool as_a_shell = false;             // Adds `_`, the path of the program, to env.
   std::string working_directory = {};  // Empty: ours. A relative argv[0] is relative to it.

@@ -19,7 +19,6 @@
 #include "launcher/detached/hold_job.h"
 #include "launcher/detached/job_record.h"
 #include "launcher/detached/known_jobs.h"
-#include "launcher/words/programs.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -43,8 +42,6 @@ bool NamesRanks(const Options& options) {
 std::vector<std::string> WordsOfJob(int argc, char** argv, const Options& options,
                                     const std::string& id) {
   std::vector<std::string> words(argv, argv + argc);
-  // A program that is called as torchrun stays torchrun.
-  if (options.program != "torchrun") words[0] = kThisProgram;
   if (options.meeting.job_id.empty()) words.insert(words.begin() + 1, {"--rdzv-id", id});
   return words;
 }

@@ -23,6 +23,7 @@
 #include "agent/process/process.h"
 #include "agent/worker/taken_signals.h"
 #include "launcher/detached/log_line.h"
+#include "launcher/words/programs.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
@@ -90,6 +91,7 @@ absl::Status Holder::Start() {
   for (const Stream* stream : {&out_, &err_}) ::fcntl(stream->pipe.get(), F_SETFL, O_NONBLOCK);
   Command command;
   command.argv = plan_.argv;
+  command.program = kThisProgram;
   command.env = plan_.env;
   command.stdout_fd = out_end.get();
   command.stderr_fd = err_end.get();

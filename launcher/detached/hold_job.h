@@ -18,8 +18,8 @@ inline constexpr size_t kHeldLogBytes = 64 << 20;
 // A job that is to run without a terminal. A value.
 struct HoldPlan {
   DetachedJob job;                // All but its holder.
-  std::vector<std::string> argv;  // The command that runs it,
-  std::vector<std::string> env;   // with these variables.
+  std::vector<std::string> argv;  // This program runs it with these words
+  std::vector<std::string> env;   // and these variables.
   Rotation rotation;              // The rotation of its log.
 };
 

@@ -122,7 +122,8 @@ int Stub::Run() {
 
 absl::Status Stub::Start(const std::string& endpoint) {
   Command command;
-  command.argv = {kThisProgram};
+  command.program = kThisProgram;
+  command.argv = {"hlaunch"};
   command.argv.insert(command.argv.end(), message_.options.begin(), message_.options.end());
   command.argv.insert(command.argv.end(), {"--rdzv-endpoint", endpoint});
   command.argv.insert(command.argv.end(), message_.script.begin(), message_.script.end());

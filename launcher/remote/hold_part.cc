@@ -18,7 +18,6 @@
 #include "launcher/hosts/start_message.h"
 #include "launcher/remote/take_start.h"
 #include "launcher/words/environment.h"
-#include "launcher/words/programs.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/contract/env_contract.h"
@@ -36,9 +35,8 @@ HoldPlan PlanOf(const StartMessage& message) {
   job.started_ms = WallMillis();
   job.words = message.options;
   job.words.insert(job.words.end(), message.script.begin(), message.script.end());
-  plan.argv = job.words;
-  plan.argv.insert(plan.argv.begin(), kThisProgram);
   job.words.insert(job.words.begin(), "hlaunch");
+  plan.argv = job.words;
   plan.rotation = {kHeldLogBytes, 1};
   return plan;
 }

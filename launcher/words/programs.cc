@@ -3,9 +3,22 @@
 
 #include "launcher/words/programs.h"
 
+#include <sys/prctl.h>
+
 #include <filesystem>
 
+#include "absl/strings/match.h"
+
 namespace hlaunch {
+
+void NameAfterProgram() {
+  char name[16] = {};  // The longest name of the kernel.
+  if (::prctl(PR_GET_NAME, name, 0, 0, 0) != 0 || absl::string_view(name) != "exe") return;
+  // A program that was replaced or sent here has another file name, or none.
+  const std::string program = std::filesystem::path(PathOfThisProgram()).filename();
+  const bool is_agent = absl::StartsWith(program, "hlaunch-agent");
+  ::prctl(PR_SET_NAME, is_agent ? "hlaunch-agent" : "hlaunch", 0, 0, 0);
+}
 
 std::string PathOfThisProgram() {
   std::error_code error;

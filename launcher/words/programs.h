@@ -16,6 +16,10 @@ namespace hlaunch {
 // This process's program, for exec. This works even if the file was replaced after the start.
 inline constexpr char kThisProgram[] = "/proc/self/exe";
 
+// Gives this process the name of its program in `ps`, if it was execed as kThisProgram: the kernel
+// then names it "exe".
+void NameAfterProgram();
+
 // Returns the path of this process's program, or an empty string if the kernel does not tell it.
 std::string PathOfThisProgram();
 

@@ -73,6 +73,10 @@ class OnOneHost(Commands, jobs.JobTest):
         for each in (follows, attached):
             self.assertTrue(lab.poll(lambda: each.out.count("ENV") == 2, 20), str(each))
         self.assertTrue(lab.poll(lambda: "[1] ENV" in lines.out, 20), str(lines))
+        for pid in [*lab.children(self.holder()), self.conductor()]:
+            self.assertRegex(lab.name_of(pid), "^hlaunch(-keeper)?$")
+            self.assertIn("--rdzv-id ann", lab.command_line(pid))
+            self.assertNotIn("/proc/self/exe", lab.command_line(pid))
         self.assert_says("job +ann\nstate +running\nwhy ", "status")
         status = self.assert_says(".", "status", "ann", "--json")
         self.assertEqual(json.loads(status.out)["state"], "running")

@@ -167,6 +167,12 @@ TEST(Spawn, LooksUpTheWorkersPath) {
   EXPECT_EQ(Child(command).Wait().exit_code, 0);
 }
 
+TEST(Spawn, RunsAProgramUnderAnotherName) {
+  Child child({.argv = {"another", "-c", "echo $0"}, .program = "/bin/sh"});
+  EXPECT_EQ(child.ReadAll(), "another\n");
+  EXPECT_EQ(child.Wait().exit_code, 0);
+}
+
 TEST(Spawn, RunsInTheWorkingDirectory) {
   Child child({.argv = {"bin/pwd"}, .working_directory = "/usr"});
   EXPECT_EQ(child.ReadAll(), "/usr\n");
