@@ -78,10 +78,12 @@ absl::StatusOr<bool> C10dCommands::Run(ClientId client, C10dRequest request, std
     case C10dOp::kDeleteKey:
       PutInt64(reply, keys_.Delete(request.keys[0]) ? 1 : 0);
       break;
-    case C10dOp::kWait:
-      waits = !keys_.Wait(client, request.keys);
+    case C10dOp::kWait: {
+      HLAUNCH_ASSIGN_OR_RETURN(const bool here, keys_.Wait(client, request.keys));
+      waits = !here;
       if (!waits) PutByte(reply, kC10dStopWaiting);
       break;
+    }
     case C10dOp::kBarrier: {
       HLAUNCH_ASSIGN_OR_RETURN(const bool open,
                                keys_.Barrier(client, request.keys[0], request.number));
@@ -174,8 +176,8 @@ absl::StatusOr<bool> C10dCommands::GoOn(Listing& listing) const {
   const size_t full = listing.bytes + kListPortionBytes;
   for (size_t keys = 0; listing.next != keys_.end(); ++listing.next, ++keys) {
     if (!whole && (keys >= kListPortion || listing.bytes >= full)) break;
-    listing.bytes += listing.next->first.size();
-    PutText(&reply, listing.next->first);
+    listing.bytes += listing.next->key().size();
+    PutText(&reply, listing.next->key());
   }
   listing.reply.Recount();
   HLAUNCH_RETURN_IF_ERROR(CheckReply(listing.bytes));

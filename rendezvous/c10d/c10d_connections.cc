@@ -211,6 +211,7 @@ void C10dConnections::TakeTurns() {
     }
   }
   if (!silences_.empty()) EndSilences();
+  heap_trim_.Note(commands_.bytes());
 }
 
 void C10dConnections::TakeTurn(C10dConnection& connection) {

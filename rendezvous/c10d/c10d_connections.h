@@ -19,6 +19,7 @@
 #include "rendezvous/c10d/c10d_commands.h"
 #include "rendezvous/c10d/c10d_connection.h"
 #include "rendezvous/c10d/c10d_server_options.h"
+#include "rendezvous/store/heap_trim.h"
 
 namespace hlaunch {
 
@@ -89,6 +90,7 @@ class C10dConnections {
   const Clock& clock_;
   const Warn warn_;
   C10dCommands commands_;
+  HeapTrim heap_trim_;
   size_t unread_ = 0;
   // The bytes that all connections hold of incomplete requests, and these connections: first the
   // one whose last bytes came longest ago.

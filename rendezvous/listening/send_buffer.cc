@@ -22,7 +22,7 @@ void SendBuffer::Recount() {
 }
 
 void SendBuffer::Clear() {
-  text_ = std::string();
+  std::string().swap(text_);  // Assigned, it would keep its memory.
   sent_ = 0;
   Recount();
 }

@@ -5,16 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rendezvous/store/linear_hash_map.h"
 
 namespace hlaunch {
 
@@ -23,10 +23,9 @@ namespace hlaunch {
 inline constexpr size_t kMaxKeyBytes = 8 << 10;
 inline constexpr size_t kMaxValueBytes = 8 << 20;
 inline constexpr size_t kMaxListKeys = 131'072;
-// The limit of all keys and values of a store together, with kEntryBytes more for each entry.
+// The limit of the memory that a store takes for all keys, values, queues and waits together.
 // PyTorch has no such limit, but a script that loops must not take the host's memory.
 inline constexpr size_t kMaxStoreBytes = size_t{1} << 30;
-inline constexpr size_t kEntryBytes = 64;
 
 // The limits of one store. A value.
 struct StoreLimits {
@@ -55,7 +54,7 @@ std::optional<int64_t> ParseCounter(const std::string& value);
 // Nothing blocks, and there are no callbacks: a waiter that was armed appears in TakeReady() once
 // what it waits for has come. Setting a key wakes all clients that wait for it.
 //
-// Every method that stores something also returns
+// Every method that stores something, or makes a client wait, also returns
 //   ResourceExhausted - key, value or the whole store is over its limit; nothing has changed.
 class KeySpace {
  public:
@@ -86,17 +85,18 @@ class KeySpace {
   bool Check(const std::vector<std::string>& keys) const;
 
   size_t size() const { return values_.size(); }  // Keys only.
-  size_t bytes() const { return bytes_; }         // As the limit of the total counts them.
-  std::vector<std::string> Keys() const;          // In no order; without queues.
+  // The memory that keys, values, queues and waits take, with the allocator's part.
+  size_t bytes() const { return bytes_; }
+  std::vector<std::string> Keys() const;  // In no order; without queues.
   // The same without a copy. `each` must not change keys.
   template <typename Each>
   void ForEachKey(const Each& each) const {
-    for (const auto& [key, value] : values_) each(absl::string_view(key));
+    for (const auto& entry : values_) each(entry.key());
   }
 
   // Grows with each key that is created or deleted. While it stays the same, iterators are valid.
   uint64_t shape() const { return shape_; }
-  using Iterator = absl::flat_hash_map<std::string, std::string>::const_iterator;
+  using Iterator = LinearHashMap<std::string>::Iterator;
   Iterator begin() const { return values_.begin(); }
   Iterator end() const { return values_.end(); }
 
@@ -111,7 +111,7 @@ class KeySpace {
   int64_t QueueLength(absl::string_view queue) const;
 
   // Returns true if all of `keys` exist. Else arms `who`, which ends its former wait.
-  bool Wait(WaiterId who, const std::vector<std::string>& keys);
+  absl::StatusOr<bool> Wait(WaiterId who, const std::vector<std::string>& keys);
 
   // Counts an arrival in `key`, as decimal text. Returns true once `world_size` have arrived, which
   // makes the earlier waiters ready. Else arms `who`. The counter stays, so a used barrier stays
@@ -128,34 +128,55 @@ class KeySpace {
   std::vector<WaiterId> TakeReady();
 
  private:
-  // The waiters for a key, the oldest first.
-  using Line = std::map<uint64_t, WaiterId>;
-  using Lines = absl::flat_hash_map<std::string, Line>;
+  struct Waiting;
+  struct Line;
+  using Lines = LinearHashMap<Line>;
+  using Queue = std::list<std::string>;
+
+  // A waiter's place in the line for a key, which is a ring through all places and the line itself.
+  // Whoever waits for a thousand keys has a thousand places, so a place is small.
+  struct Place {
+    bool alone() const { return after == this; }
+    Place* before = this;
+    Place* after = this;
+    Waiting* waiting = nullptr;
+  };
+  // The waiters for a key: the oldest comes after it.
+  struct Line : Place {
+    Lines::Entry* entry = nullptr;  // Where it is.
+  };
   struct Waiting {
-    uint64_t ticket = 0;            // Its place in every line.
-    std::vector<std::string> keys;  // Lines it stands in; some may have served it already.
-    size_t missing = 0;
-    bool at_barrier = false;  // It stands in lines of at_barriers_, else of for_keys_.
+    WaiterId who = 0;
+    bool at_barrier = false;    // It stands in lines of at_barriers_, else of for_keys_.
+    size_t missing = 0;         // The lines that have not served it yet.
+    std::vector<Place> places;  // One for each line; alone if that has served it.
   };
 
+  static size_t WaitingBytes(size_t places);
+  static void Unlink(Place& place);
   bool Exists(absl::string_view key) const;
   absl::Status Put(absl::string_view key, std::string value);
-  void Arm(WaiterId who, bool at_barrier, const std::vector<std::string>& keys);
+  absl::Status CheckRoomToWait(const std::vector<absl::string_view>& keys) const;
+  void Arm(WaiterId who, bool at_barrier, const std::vector<absl::string_view>& keys);
   void Disarm(WaiterId who);
-  void Serve(WaiterId who);
-  void WakeAll(Lines* lines, absl::string_view key);
+  bool Serve(Place& place);
+  Line& LineFor(Lines& lines, absl::string_view key);
+  void EndLine(Lines& lines, Line& line);
+  void EndWait(std::map<WaiterId, Waiting>::iterator waiting);
+  void WakeAll(Lines& lines, absl::string_view key);
   void WakeOneForQueue(absl::string_view queue);
+  void Promise(WaiterId who, absl::string_view queue);
+  std::optional<std::string> TakePromise(WaiterId who);
 
   StoreLimits limits_;
   uint64_t shape_ = 0;
-  size_t bytes_ = 0;  // Of all keys and queued items, as limits_.total_bytes counts them.
-  absl::flat_hash_map<std::string, std::string> values_;
-  absl::flat_hash_map<std::string, std::deque<std::string>> queues_;
-  uint64_t next_ticket_ = 0;
+  size_t bytes_ = 0;
+  LinearHashMap<std::string> values_;
+  LinearHashMap<Queue> queues_;
   Lines for_keys_;
   Lines at_barriers_;
-  absl::flat_hash_map<WaiterId, Waiting> waiting_;
-  absl::flat_hash_map<WaiterId, std::string> promised_;  // Woken by this queue, but has not popped.
+  std::map<WaiterId, Waiting> waiting_;
+  std::map<WaiterId, std::string> promised_;  // Woken by this queue, but has not popped.
   std::vector<WaiterId> ready_;
 };
 

@@ -56,11 +56,13 @@ class MemoryStore::News {
 void MemoryStore::ChangedLocked(absl::string_view key, News* news) {
   for (const WaitId id : keys_.TakeReady()) {
     // A key that had come may be gone again: a wait for values goes on until all are there.
-    if (!keys_.Wait(id, waits_.at(id).keys)) continue;
+    const absl::StatusOr<bool> here = keys_.Wait(id, waits_.at(id).keys);
+    if (here.ok() && !*here) continue;
     auto node = waits_.extract(id);
     Waiting& waiting = node.mapped();
     waiting_bytes_ -= waiting.bytes;
-    news->Add(std::move(waiting.done), ValuesLocked(waiting.keys));
+    news->Add(std::move(waiting.done),
+              here.ok() ? ValuesLocked(waiting.keys) : absl::StatusOr<Values>(here.status()));
   }
   for (const auto& feed : feeds_) {
     if (absl::StartsWith(key, feed->prefix)) NoteLocked(*feed, key, news);
@@ -200,8 +202,8 @@ MemoryStore::WaitId MemoryStore::WhenAll(const std::vector<std::string>& keys, b
   absl::Status status = CheckKeysLocked(keys);
   if (status.ok() && !keys_.Check(keys)) {
     status = MakeRoomLocked(bytes);
+    if (status.ok()) status = keys_.Wait(id, keys).status();
     if (status.ok()) {
-      keys_.Wait(id, keys);
       waiting_bytes_ += bytes;
       waits_.emplace(id, Waiting{with_values ? keys : Values(), bytes, std::move(done)});
       return id;

@@ -21,6 +21,9 @@
 
 namespace hlaunch {
 
+// What a key that a wait or a watch names counts beside its bytes.
+inline constexpr size_t kEntryBytes = 64;
+
 // A Store in one process' memory: for a job on one node, for tests, and for the keys that a job's
 // agents share through the rendezvous. Thread-safe. No wait or watch may be left when it is
 // destroyed.

@@ -104,6 +104,13 @@ bool Answers(RawConnection& connection) {
   return connection.Receive(4) == "ping";
 }
 
+TEST(SendBuffer, ThatIsEmptyKeepsNoLargeMemory) {
+  SendBuffer buffer;
+  buffer.text() = std::string(1 << 20, 'x');
+  buffer.Clear();
+  EXPECT_LE(buffer.text().capacity(), 4U << 10);
+}
+
 TEST(SocketLoop, ServesManyConnections) {
   Echo echo;
   RawConnection first(echo.port()), second(echo.port());
