@@ -3,6 +3,8 @@
 
 #include "rendezvous/c10d/c10d_carriers.h"
 
+#include <sys/socket.h>
+
 #include <string>
 #include <utility>
 
@@ -17,6 +19,9 @@ namespace {
 constexpr size_t kMaxStreams = 16384;  // The limit for one proxy.
 // A proxy is closed at this number, which counts streams that were ended here and not there.
 constexpr size_t kMostUnended = 2 * kMaxStreams;
+// What the kernel holds of a proxy's bytes. It is little, because a request comes behind all that
+// another worker of the node has sent before.
+constexpr int kReceived = 128 << 10;
 
 }  // namespace
 
@@ -29,21 +34,28 @@ class C10dCarriers::Carrier final : public CarrierSocket {
         sealing_key_(sealing_key) {}
 
   Id id() const { return id_; }
+  size_t max_unread_bytes() const { return all_.options_.max_unread_bytes; }
 
   void OnBytes(absl::string_view bytes) override;
   void OnRoom() override { AwaitFrames(); }
   void OnEnd(int) override { all_.Close(*this); }
   void OnReset() override { all_.Close(*this); }
 
-  // Stops reading from a proxy that does not read what it is sent.
-  void AwaitFrames() { AwaitBytes(unsent() <= all_.options_.max_unread_bytes); }
+  // Stops reading from a proxy that does not read what it is sent, or brings requests faster than
+  // their turns come.
+  void AwaitFrames() {
+    AwaitBytes(unsent() <= max_unread_bytes() && queued_ <= max_unread_bytes());
+  }
+
+  // Called when a stream holds `now` bytes that wait for their turn, and held `before`.
+  void CountQueued(size_t before, size_t now);
 
   // Appends a frame, which is sent at the end of the turn; an empty frame ends the stream.
   void Put(uint32_t stream, absl::string_view bytes);
 
-  // Called when the server has closed the connection in `stream`. Tells the proxy, unless the proxy
-  // has ended the stream.
-  void EndStream(uint32_t stream);
+  // Called when the server has closed the connection in `stream`, and tells the proxy, which has
+  // ended the stream before if `both` is true.
+  void EndStream(uint32_t stream, bool both);
 
   void CloseStreams();
 
@@ -60,6 +72,7 @@ class C10dCarriers::Carrier final : public CarrierSocket {
   bool begun_ = false;   // The greeting's first byte has come.
   bool opened_ = false;  // The greeting's second byte has come.
   StreamFrameReader reader_{/*greeted=*/true};
+  size_t queued_ = 0;  // Bytes of the streams that wait for their turn.
   // 0 if the stream was ended here; what still comes of it is dropped.
   absl::flat_hash_map<uint32_t, C10dConnections::Id> streams_;
 };
@@ -74,19 +87,30 @@ class C10dCarriers::Stream final : public C10dConnection {
   SendBuffer& replies() override { return replies_; }
 
   bool SendReplies() override {
-    if (replies_.size() > 0) carrier_.Put(stream_, replies_.text());
+    if (replies_.size() > 0 && !gone) carrier_.Put(stream_, replies_.text());
     replies_.Clear();
     return true;
   }
 
-  void AwaitRequests(bool) override {}  // Other clients' bytes come on the same socket.
-  void TellEnd() override { carrier_.EndStream(stream_); }
+  // Other clients' bytes come on the same socket: only what waits for nobody may hold it up.
+  void AwaitRequests(bool) override {
+    Count(blocked(carrier_.max_unread_bytes()) ? 0 : unparsed.size());
+  }
+  void TellEnd() override {
+    Count(0);
+    carrier_.EndStream(stream_, gone);
+  }
   std::string Source() const override {
     return absl::StrCat(carrier_.PeerName(), ", a proxy's for a worker");
   }
 
  private:
+  void Count(size_t queued) {
+    if (queued != queued_) carrier_.CountQueued(std::exchange(queued_, queued), queued);
+  }
+
   SendBuffer replies_;  // Always sent as a whole.
+  size_t queued_ = 0;   // As the carrier counts it.
   Carrier& carrier_;
   const uint32_t stream_;
 };
@@ -151,20 +175,19 @@ C10dConnections::Id C10dCarriers::Carrier::Open(uint32_t stream) {
   return id;
 }
 
-// Called when the proxy says that the client has gone.
+// Called when the proxy says that the client has gone. What it has sent is executed in its turns.
 void C10dCarriers::Carrier::CloseStream(uint32_t stream) {
   const auto it = streams_.find(stream);
   if (it == streams_.end()) return;
-  const C10dConnections::Id id = it->second;
-  if (id != 0) Put(stream, "");
+  if (it->second != 0) return all_.connections_.CloseAfterTurns(it->second);
   streams_.erase(it);
-  all_.connections_.Close(id);
 }
 
-void C10dCarriers::Carrier::EndStream(uint32_t stream) {
+void C10dCarriers::Carrier::EndStream(uint32_t stream, bool both) {
   const auto it = streams_.find(stream);
   if (it == streams_.end()) return;
   it->second = 0;
+  if (both) streams_.erase(it);
   Put(stream, "");
 }
 
@@ -174,8 +197,13 @@ void C10dCarriers::Carrier::Put(uint32_t stream, absl::string_view bytes) {
   all_.to_send_.insert(id_);
 }
 
+void C10dCarriers::Carrier::CountQueued(size_t before, size_t now) {
+  queued_ += now - before;
+  all_.to_send_.insert(id_);  // At the end of the turn it decides whether it reads.
+}
+
 void C10dCarriers::Carrier::CloseStreams() {
-  for (const auto& [stream, id] : std::exchange(streams_, {})) all_.connections_.Close(id);
+  for (const auto& [stream, id] : std::exchange(streams_, {})) all_.connections_.CloseAfterAll(id);
 }
 
 C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections,
@@ -185,6 +213,7 @@ C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections,
 C10dCarriers::~C10dCarriers() = default;
 
 void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key) {
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kReceived, sizeof(kReceived));
   const Id id = ++last_id_;
   auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd), sealing_key);
   if (const absl::Status joined = carrier->Join(loop_, /*reads=*/true); !joined.ok()) {

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/c10d/c10d_commands.h"
 #include "rendezvous/c10d/c10d_protocol.h"
@@ -15,6 +17,30 @@
 #include "rendezvous/listening/send_buffer.h"
 
 namespace hlaunch {
+
+// Bytes that came and were not taken yet. A value.
+class Backlog {
+ public:
+  bool empty() const { return size() == 0; }
+  size_t size() const { return text_.size() - taken_; }
+  absl::string_view bytes() const { return absl::string_view(text_).substr(taken_); }
+
+  void Append(absl::string_view more) {
+    if (taken_ >= size()) text_.erase(0, std::exchange(taken_, 0));
+    text_.append(more.data(), more.size());
+  }
+  // Drops all but the last `size` bytes; without any, it takes no memory.
+  void Keep(size_t size) {
+    taken_ = text_.size() - size;
+    if (size > 0) return;
+    taken_ = 0;
+    std::string().swap(text_);  // Assigned, it would keep its memory.
+  }
+
+ private:
+  std::string text_;
+  size_t taken_ = 0;  // Its first bytes are no longer needed.
+};
 
 // One client of the master store: what it has sent and what it waits for. The derived class
 // transports its bytes: on the client's own socket, or on the socket of its node's proxy. Belongs
@@ -49,7 +75,7 @@ class C10dConnection {
 
   const Id id;
   C10dParser parser;
-  std::string unparsed;               // Received bytes that wait: blocked, or the turn is over.
+  Backlog unparsed;                   // Received bytes that wait: blocked, or the turn is over.
   std::unique_ptr<C10dRequest> held;  // A request that came during a wait; executed after it.
   std::unique_ptr<C10dCommands::Listing> listing;  // A reply that is being made.
   Instant silent_until;       // The end of the awaited silence; Instant() if there is none.
@@ -58,6 +84,7 @@ class C10dConnection {
   bool known = false;         // It has completed a request.
   bool waiting = false;       // The client waits, as C10dCommands says.
   bool scheduled = false;     // It is queued for a turn.
+  bool gone = false;          // To be closed once it has executed what waits for a turn.
 };
 
 }  // namespace hlaunch

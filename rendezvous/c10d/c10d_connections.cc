@@ -4,6 +4,7 @@
 #include "rendezvous/c10d/c10d_connections.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,13 @@ namespace {
 constexpr size_t kMaxUnreadOfAll = 512 << 20;
 // Fewer bytes do not count as still arriving: they are a few requests behind a wait, not a value.
 constexpr size_t kLittle = 4 << 10;
+// The requests of one turn; one that names several keys counts as several. They take a fraction of
+// a millisecond.
+constexpr size_t kTurn = 256;
+constexpr size_t kNoEnd = std::numeric_limits<size_t>::max();
+// While more clients than this have their turn to come, a burst is executed at once: what waits for
+// a turn takes memory, up to 256 KiB each.
+constexpr size_t kMostTurns = 256;
 
 }  // namespace
 
@@ -38,23 +46,26 @@ void C10dConnections::Take(C10dConnection& connection, absl::string_view bytes) 
   const bool behind = connection.blocked(options_.max_unread_bytes) || !connection.unparsed.empty();
   if (!behind) return TakeRequests(connection, bytes);
   // A client's own socket is not read then, but a proxy's socket also brings the bytes of others.
-  connection.unparsed.append(bytes.data(), bytes.size());
+  connection.unparsed.Append(bytes);
   if (connection.unparsed.size() > MaxC10dMessageBytes(options_.limits)) {
     return Refuse(connection, absl::ResourceExhaustedError("it sends much behind a wait"));
   }
+  AwaitRequests(connection);
   CountArriving(connection);
 }
 
-// Executes the requests in `bytes`, as long as their replies can be sent.
+// Executes the requests in `bytes`, which are new or what is unparsed, as long as the turn lasts
+// and their replies can be sent.
 void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view bytes) {
   const Id id = connection.id;
-  if (const absl::Status taken = TakeWhole(connection, &bytes); !taken.ok()) {
+  const size_t most = turns_.size() < kMostTurns ? kTurn : kNoEnd;
+  if (const absl::Status taken = TakeWhole(connection, &bytes, most); !taken.ok()) {
     return Refuse(connection, taken);
   }
-  if (!bytes.empty()) {
-    connection.unparsed = std::string(bytes);
-  } else if (connection.unparsed.capacity() > 0) {
-    connection.unparsed = std::string();
+  if (connection.unparsed.empty()) {
+    connection.unparsed.Append(bytes);
+  } else {
+    connection.unparsed.Keep(bytes.size());
   }
   if (!connection.SendReplies()) return Close(id);
   CountArriving(connection);
@@ -63,9 +74,12 @@ void C10dConnections::TakeRequests(C10dConnection& connection, absl::string_view
   if (C10dConnection* still = Find(id)) Continue(*still);
 }
 
-// Updates the sum after bytes of the connection were taken. May close other connections.
+// Updates the sum after bytes of the connection were taken. May close other connections. What only
+// waits for its turn does not count: it does not stand still.
 void C10dConnections::CountArriving(C10dConnection& connection) {
-  const size_t held = connection.parser.arriving_bytes() + connection.unparsed.size();
+  const bool blocked = connection.blocked(options_.max_unread_bytes);
+  const size_t held =
+      connection.parser.arriving_bytes() + (blocked ? connection.unparsed.size() : 0);
   const size_t bytes = held < kLittle ? 0 : held;
   if (bytes == 0 && connection.arriving == 0) return;
   SetArriving(connection, bytes);
@@ -98,10 +112,12 @@ void C10dConnections::LimitArriving(C10dConnection& connection) {
   }
 }
 
-absl::Status C10dConnections::TakeWhole(C10dConnection& connection, absl::string_view* bytes) {
-  while (!connection.blocked(options_.max_unread_bytes)) {
+absl::Status C10dConnections::TakeWhole(C10dConnection& connection, absl::string_view* bytes,
+                                        size_t most) {
+  for (size_t done = 0; done < most && !connection.blocked(options_.max_unread_bytes);) {
     HLAUNCH_ASSIGN_OR_RETURN(std::optional<C10dRequest> request, connection.parser.Next(bytes));
     if (!request.has_value()) break;
+    done += std::max<size_t>(1, request->keys.size());
     HLAUNCH_RETURN_IF_ERROR(Execute(connection, *std::move(request)));
   }
   return absl::OkStatus();
@@ -163,8 +179,11 @@ void C10dConnections::SendNotices() {
 // Decides what comes next for a connection whose turn is over.
 void C10dConnections::Continue(C10dConnection& connection) {
   AwaitRequests(connection);
-  if (connection.blocked(options_.max_unread_bytes)) return;
-  if (!connection.unparsed.empty()) {
+  const bool blocked = connection.blocked(options_.max_unread_bytes);
+  const bool more = !blocked && !connection.unparsed.empty();
+  if (connection.gone && !more) return Close(connection.id);
+  if (blocked) return;
+  if (more) {
     Schedule(connection);  // A client with many requests must let others run.
   } else if (connection.parser.awaits_silence()) {
     AwaitSilence(connection, clock_.Now() + options_.silence);
@@ -216,7 +235,7 @@ void C10dConnections::TakeTurns() {
 
 void C10dConnections::TakeTurn(C10dConnection& connection) {
   connection.scheduled = false;
-  if (connection.waiting) return;  // Its held request must wait again.
+  if (connection.waiting && connection.held != nullptr) return Continue(connection);
   if (connection.listing != nullptr) {
     const absl::StatusOr<bool> listed = List(connection);
     if (!listed.ok()) return Refuse(connection, listed.status());
@@ -226,7 +245,7 @@ void C10dConnections::TakeTurn(C10dConnection& connection) {
     const absl::Status executed = Execute(connection, std::move(*held));
     if (!executed.ok()) return Refuse(connection, executed);
   }
-  TakeRequests(connection, std::exchange(connection.unparsed, {}));
+  TakeRequests(connection, connection.unparsed.bytes());
 }
 
 // Makes the next portion of a list; returns whether that was the last.
@@ -285,6 +304,17 @@ void C10dConnections::Refuse(C10dConnection& connection, const absl::Status& why
 void C10dConnections::Close(Id id) {
   Remove(id);
   WakeReady();
+}
+
+void C10dConnections::CloseAfterTurns(Id id) {
+  C10dConnection* connection = Find(id);
+  if (connection != nullptr) connection->gone = true;
+  if (connection == nullptr || !connection->scheduled) Close(id);
+}
+
+void C10dConnections::CloseAfterAll(Id id) {
+  CloseAfterTurns(id);
+  while (C10dConnection* still = Find(id)) TakeTurn(*still);
 }
 
 void C10dConnections::Remove(Id id) {

@@ -23,11 +23,12 @@
 
 namespace hlaunch {
 
-// All clients of a master store and their requests. Executes each client's requests in order and
-// wakes clients that wait. Closes a client that sends nonsense, leaves too much unread, or stands
-// still with half a request while there is no room for the requests of others (the limit of the
-// store's total counts what is still arriving). Knows no socket. Belongs to one thread. Every
-// method that takes a connection may close it, and others.
+// All clients of a master store and their requests. Executes each client's requests in order, some
+// hundred in a turn, so that nobody's burst holds up the others, and wakes clients that wait.
+// Closes a client that sends nonsense, leaves too much unread, or stands still with half a request
+// while there is no room for the requests of others (the limit of the store's total counts what is
+// still arriving). Knows no socket. Belongs to one thread. Every method that takes a connection may
+// close it, and others.
 //
 // A connection's life:
 //
@@ -54,6 +55,9 @@ class C10dConnections {
   void Continue(C10dConnection& connection);
   // Removes a client that is gone, and wakes the clients that this makes ready.
   void Close(Id id);
+  // The same, but what the client has sent is executed first: in its turns, or at once.
+  void CloseAfterTurns(Id id);
+  void CloseAfterAll(Id id);
 
   // Continues with connections that had more to do than one turn allows, and with those whose
   // client was silent for long enough. Call it once a turn.
@@ -69,7 +73,7 @@ class C10dConnections {
 
  private:
   void TakeRequests(C10dConnection& connection, absl::string_view bytes);
-  absl::Status TakeWhole(C10dConnection& connection, absl::string_view* bytes);
+  absl::Status TakeWhole(C10dConnection& connection, absl::string_view* bytes, size_t most);
   absl::Status Execute(C10dConnection& connection, C10dRequest request);
   void SendNotices();
   void AwaitRequests(C10dConnection& connection);

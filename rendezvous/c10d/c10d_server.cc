@@ -112,7 +112,7 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
   }
   void OnRoom() override { server_.connections_.Continue(*this); }
   void OnEnd(int) override { server_.connections_.Close(id); }
-  void OnReset() override { server_.connections_.Close(id); }
+  void OnReset() override { server_.connections_.CloseAfterTurns(id); }
 
  private:
   Serving& server_;

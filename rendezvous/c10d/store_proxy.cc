@@ -3,6 +3,8 @@
 
 #include "rendezvous/c10d/store_proxy.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -28,7 +30,10 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxPending = 8 << 20;  // Bytes for the store; beyond it no client is read.
+// Bytes for the store; beyond it no client is read. They are few, here and in the kernel, because a
+// request comes behind all that another client of the node has sent before.
+constexpr size_t kMaxPending = 128 << 10;
+constexpr int kMaxUnsent = 64 << 10;
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
 
@@ -156,6 +161,7 @@ void StoreProxy::Carrying::BeginAttempt() {
   int error = 0;
   UniqueFd fd = BeginToConnect(options_.address, options_.port, &error);
   if (!fd.valid()) return LoseMaster(error);
+  ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kMaxUnsent, sizeof(kMaxUnsent));
   master_ = std::make_unique<Master>(*this, std::move(fd));
   if (!master_->JoinConnecting(loop_).ok()) return LoseMaster(ENOMEM);
   state_ = State::kConnecting;

@@ -170,6 +170,79 @@ TEST_F(Connections, AWatcherThatDoesNotReadIsClosedAloneAtLast) {
   EXPECT_EQ(*all_.unread(), 0u);
 }
 
+std::string Repeated(const std::string& bytes, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += bytes;
+  return all;
+}
+
+TEST_F(Connections, ABurstIsExecutedInTurnsBetweenWhichOthersAreServed) {
+  constexpr int kBurst = 20'000;
+  Seen burst, other;
+  const auto bursts = ConnectNew(burst), pings = ConnectNew(other);
+  Take(bursts, Repeated(Request(C10dOp::kAdd, {"n"}, {}, 1), kBurst));
+  size_t turns = 0;
+  for (; burst.received.size() < kBurst * sizeof(int64_t); ++turns) {
+    EXPECT_FALSE(burst.read);
+    ASSERT_EQ(all_.next_turn(), Instant());
+    ASSERT_LE(burst.received.size(), (turns + 1) * 1000 * sizeof(int64_t));
+    Take(pings, Request(C10dOp::kPing, {}, {}, 1));
+    ASSERT_EQ(other.received.size(), (turns + 1) * sizeof(uint32_t));
+    all_.TakeTurns();
+  }
+  EXPECT_EQ(burst.received.substr(burst.received.size() - 8), Int64(kBurst));
+  EXPECT_TRUE(burst.read);
+  EXPECT_EQ(all_.next_turn(), Instant::max());
+}
+
+TEST_F(Connections, AWaitAtTheEndOfATurnIsCancelledByTheNextRequest) {
+  for (const int before : {0, 1}) {
+    Seen seen;
+    const auto id = ConnectNew(seen);
+    Take(id, Repeated(Request(C10dOp::kPing, {}, {}, 1), before) +
+                 Repeated(Request(C10dOp::kWait, {"k"}) + Request(C10dOp::kCancelWait), 5000));
+    for (int i = 0; all_.next_turn() == Instant(); ++i) {
+      ASSERT_LT(i, 10'000);
+      all_.TakeTurns();
+    }
+    EXPECT_EQ(seen.received.substr(4U * static_cast<size_t>(before)),
+              Repeated(Byte(kC10dWaitCanceled), 5000));
+  }
+}
+
+TEST_F(Connections, ABurstOfAClientThatHasGoneIsExecuted) {
+  Seen gone[2], other;
+  const C10dConnections::Id ids[] = {ConnectNew(gone[0]), ConnectNew(gone[1])};
+  for (const auto id : ids) Take(id, Repeated(Request(C10dOp::kAdd, {"n"}, {}, 1), 5000));
+  all_.CloseAfterTurns(ids[0]);
+  EXPECT_NE(all_.Find(ids[0]), nullptr);
+  all_.CloseAfterAll(ids[1]);
+  EXPECT_EQ(all_.Find(ids[1]), nullptr);
+  while (all_.next_turn() == Instant()) all_.TakeTurns();
+  EXPECT_EQ(all_.Find(ids[0]), nullptr);
+  Take(ConnectNew(other), Request(C10dOp::kAdd, {"n"}, {}, 0));
+  EXPECT_EQ(other.received, Int64(10'000));
+}
+
+TEST_F(Connections, WhoeverHasGoneAndWaitsBehindABurstIsForgotten) {
+  Seen gone;
+  const auto id = ConnectNew(gone);
+  Take(id, Repeated(Request(C10dOp::kAdd, {"n"}, {}, 1), 5000) + Request(C10dOp::kWait, {"k"}) +
+               Request(C10dOp::kPing, {}, {}, 1));
+  all_.CloseAfterTurns(id);
+  while (all_.next_turn() == Instant()) all_.TakeTurns();
+  EXPECT_EQ(all_.Find(id), nullptr);
+}
+
+TEST_F(Connections, BurstsOfVeryManyAreNotAllHeld) {
+  const std::string adds = Repeated(Request(C10dOp::kAdd, {"n"}, {}, 1), 1000);
+  std::vector<Seen> seen(1000);
+  for (Seen& each : seen) Take(ConnectNew(each), adds);
+  EXPECT_FALSE(seen.front().read);
+  EXPECT_LT(std::count_if(seen.begin(), seen.end(), [](const Seen& each) { return !each.read; }),
+            300);
+}
+
 // The keys in the reply to a list.
 std::vector<std::string> KeysIn(absl::string_view reply) {
   const int64_t count = ReadInt64(reply.substr(0, 8));

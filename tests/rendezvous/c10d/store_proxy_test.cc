@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -144,6 +145,46 @@ TEST(StoreProxy, OneThatWaitsHoldsUpNobody) {
   std::string reply(1, static_cast<char>(kC10dStopWaiting));
   PutText(&reply, "v");
   EXPECT_EQ(waits.Receive(reply.size() + 4), reply + std::string("\1\0\0\0", 4));
+}
+
+std::string Adds(int count) {
+  std::string adds;
+  for (int i = 0; i < count; ++i) adds += SerializeC10dRequest({C10dOp::kAdd, {"n"}, {}, 1});
+  return adds;
+}
+
+// The burst is many times larger than what the store holds of one proxy.
+TEST(StoreProxy, ABurstIsAnsweredInOrderWhileOthersAreServed) {
+  constexpr int kBurst = 300'000;
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection burst(proxy->port()), quick(proxy->port());
+  quick.Send(Validate());
+  std::thread sender([&] { burst.Send(Validate() + Adds(kBurst)); });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Answers(quick));
+  for (int i = 1; i <= kBurst; ++i) ASSERT_EQ(burst.Receive(8), Int64(i));
+  sender.join();
+  EXPECT_TRUE(Answers(quick));
+}
+
+TEST(StoreProxy, ABurstOfAClientOrProxyThatHasGoneIsExecuted) {
+  constexpr int kBurst = 20'000;
+  const auto server = *C10dServer::Start(*Listen("127.0.0.1", 0));
+  const auto proxy = ProxyTo(server->port());
+  RawConnection(proxy->port()).Send(Validate() + Adds(kBurst));
+  RawConnection last(server->port());
+  last.Send(kStreamsGreeting);
+  last.Send(Frame(1, Validate() + Adds(kBurst)));
+  ::shutdown(last.fd(), SHUT_WR);
+  RawConnection other(server->port());
+  other.Send(Validate());
+  const std::string read = SerializeC10dRequest({C10dOp::kAdd, {"n"}, {}, 0});
+  std::string sum;
+  do {
+    other.Send(read);
+    sum = other.Receive(8);
+    ASSERT_EQ(sum.size(), 8u);
+  } while (sum != Int64(2 * kBurst));
 }
 
 TEST(StoreProxy, TellsAnOldClientsDeleteKeyByItsSilence) {
