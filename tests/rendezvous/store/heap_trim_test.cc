@@ -42,8 +42,8 @@ TEST(HeapTrim, GivesBackWhatLiesBelowABlockThatIsInUse) {
   const std::string above(1000, 'x');
   HeapTrim trim;
   trim.Note(64 * kMiB);
-  std::vector<std::string>().swap(blocks);
   const size_t before = Resident();
+  std::vector<std::string>().swap(blocks);
   EXPECT_TRUE(trim.Note(0));
   EXPECT_LT(Resident() + 48 * kMiB, before);
 }
