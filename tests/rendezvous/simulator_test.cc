@@ -144,7 +144,8 @@ TEST_P(StandstillInAJob, EndsNeitherTheJobNorItsProgress) {
   const Duration limit = std::chrono::seconds(loss_limit);
   const Duration last = 4 * limit / 3 + std::chrono::seconds(13);  // The margin, and 8 s more.
   Duration duration = limit - std::chrono::seconds(2);
-  for (uint64_t seed = 1; duration <= last; ++seed, duration += std::chrono::milliseconds(50)) {
+  const Duration step = std::chrono::milliseconds(50) * kShare;
+  for (uint64_t seed = 1; duration <= last; ++seed, duration += step) {
     Simulation simulation;
     simulation.seed = seed;
     simulation.nodes = 3;
