@@ -14,8 +14,8 @@ namespace {
 
 // The time that the loop needs to send SIGKILL.
 constexpr Duration kKilling = std::chrono::milliseconds(500);
-constexpr Duration kLoopPaused =
-    std::chrono::seconds(1);  // If the loop is later than this, it stood still.
+// A loop that is later than this stood still.
+constexpr Duration kLoopPaused = std::chrono::seconds(1);
 // The time that the rendezvous' client needs after a pause to say what is allowed now.
 constexpr Duration kAfterPause = std::chrono::milliseconds(100);
 

@@ -134,7 +134,7 @@ struct Options {
 
   HostWish hosts;  // The hosts on which this command starts the job. None: only this host.
   JobPolicy policy = UsersPolicy();      // The user sets only the loss limit of its lease.
-  std::optional<HostLoss> on_host_loss;  // Unset: DecideHostLoss decides.
+  std::optional<HostLoss> on_host_loss;  // Not in `policy`: if unset, DecideHostLoss decides.
   Meeting meeting;
   NodeRole node;
   StoreSpec store;

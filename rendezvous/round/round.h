@@ -289,8 +289,8 @@ struct NodeUpdate {
   // While its workers run: the node ranks of the nodes that it did not reach in two checks in a
   // row; at most kMaxUnreached.
   std::vector<int> unreached = {};
-  // kRunning, kFailed: why no worker of the round lives on this node although none ended by itself:
-  // its agent ended them. One line; mostly empty.
+  // kRunning, kFailed: why no worker of the round lives on this node although none was told to have
+  // ended: mostly, its agent ended them. One line; empty if that is not so.
   std::string workers_lost = {};
 };
 

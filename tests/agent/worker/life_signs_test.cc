@@ -9,6 +9,7 @@
 
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
 
 namespace hlaunch {
 namespace {
@@ -16,48 +17,46 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The loop stands still until after the time that was allowed before. The rendezvous' client,
-// another thread, wakes a moment later and then says what is allowed now.
-class PausedLoop {
- public:
-  // Returns whether the workers were ended although the client allows more.
-  bool EndsWorkers(bool client_wakes) {
-    const Instant begun = MonotonicClock().Now();
-    Instant allowed = begun + milliseconds(1200);
-    bool ended = false;
-    LifeSigns signs(
-        loop_, [&](Instant) { return allowed; }, nullptr,
-        [&] {
-          ended = true;
-          loop_.stop();
-        });
-    signs.Begin();
-    asio::post(loop_, [&] {
-      std::this_thread::sleep_for(milliseconds(1800));
-      // After this handler the timer's is due.
-    });
-    std::thread client;
-    if (client_wakes) {
-      client = std::thread([this, &allowed, begun] {
-        std::this_thread::sleep_until(begun + milliseconds(1840));
-        asio::post(loop_, [&allowed] { allowed = MonotonicClock().Now() + seconds(60); });
+// Stands still in the loop until after the time that was allowed before, and returns whether the
+// workers are ended then. If `client_wakes`, the rendezvous' client says a moment later that more
+// is allowed; its word comes on a timer of the loop, so the order does not depend on how busy the
+// machine is.
+bool EndsWorkersAfterAPause(bool client_wakes) {
+  asio::io_context loop(1);
+  Instant allowed = MonotonicClock().Now() + milliseconds(1200);
+  bool woken = false, ended = false;
+  LifeSigns signs(
+      loop,
+      [&](Instant) {
+        if (woken) loop.stop();
+        return allowed;
+      },
+      nullptr,
+      [&] {
+        ended = true;
+        loop.stop();
       });
-    }
-    loop_.run_for(seconds(3));
-    if (client.joinable()) client.join();
-    return ended;
-  }
-
- private:
-  asio::io_context loop_{1};
-};
+  signs.Begin();
+  asio::steady_timer client(loop);
+  asio::post(loop, [&] {
+    std::this_thread::sleep_for(milliseconds(1800));  // This is the pause.
+    if (!client_wakes) return;
+    client.expires_after(milliseconds(10));
+    client.async_wait([&](const asio::error_code&) {
+      allowed = MonotonicClock().Now() + seconds(600);
+      woken = true;
+    });
+  });
+  loop.run_for(seconds(100));
+  return ended;
+}
 
 TEST(LifeSigns, AskAfterAPauseOnlyOnceItIsKnownWhatIsAllowedNow) {
-  EXPECT_FALSE(PausedLoop().EndsWorkers(/*client_wakes=*/true));
+  EXPECT_FALSE(EndsWorkersAfterAPause(/*client_wakes=*/true));
 }
 
 TEST(LifeSigns, EndWorkersAfterAPauseIfNoMoreIsAllowed) {
-  EXPECT_TRUE(PausedLoop().EndsWorkers(/*client_wakes=*/false));
+  EXPECT_TRUE(EndsWorkersAfterAPause(/*client_wakes=*/false));
 }
 
 }  // namespace
