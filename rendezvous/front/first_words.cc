@@ -90,7 +90,7 @@ FirstWords ReadFirstWords(absl::string_view bytes) {
   if (TokenHello hello = ReadHello(bytes); hello.kind != TokenHello::Kind::kNone) {
     const bool whole = hello.kind == TokenHello::Kind::kWhole;
     return {whole ? FirstWords::Kind::kGreeting : FirstWords::Kind::kMore, hello.size,
-            std::move(hello.server_name)};
+            std::move(hello.server_name), hello.encrypts};
   }
   words.kind = bytes[0] == 'P' ? FirstWords::Kind::kHttp2 : FirstWords::Kind::kOther;
   if (bytes[0] != kHandshakeRecord) return words;

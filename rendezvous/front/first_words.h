@@ -28,6 +28,7 @@ struct FirstWords {
   size_t needed = 1;
   // The name that a ClientHello (RFC 6066, 3) or a greeting asks for; empty if there is none.
   std::string server_name;
+  bool encrypts = false;  // TLS follows a greeting.
 };
 
 // `bytes` are all bytes that have come, or the first kMaxFirstWords of them. Pure.

@@ -16,8 +16,8 @@ namespace hlaunch {
 
 // One listening socket for two protocols. It accepts connections, looks at the first bytes of each
 // without taking them (except for a greeting), and hands the connection on, or tells the peer why
-// not: see JudgeConnection. So gRPC sees no peer that cannot name the server, if a name is
-// demanded, and, in clear, no peer that has not proved that it holds the token.
+// not: see JudgeConnection. So where there is a token, gRPC sees no peer that has not proved that
+// it holds the token.
 //
 // Owns the socket and a thread, "hl-front". The constructor starts the thread; the destructor stops
 // accepting, closes the connections that were not handed on, and joins the thread.
@@ -31,9 +31,8 @@ class Front {
     Handler grpc;
     // May be empty: then connections that are not gRPC are closed, with a line in the log.
     Handler c10d;
-    // What gRPC's clients must prove. With a token in clear they prove it in the greeting that
-    // comes before gRPC's own bytes; else they prove it to gRPC, after their first bytes have shown
-    // that they can.
+    // What gRPC's clients must prove. With a token they prove it in the greeting that comes before
+    // gRPC's own bytes; with certificates they prove it to gRPC.
     Trust trust;
     // Is told what each connection in clear has proved; must outlive the front. May be null.
     PeerJobs* peers = nullptr;

@@ -13,15 +13,15 @@
 
 namespace hlaunch {
 
-// A client's connection to a rendezvous that demands a greeting in clear. gRPC 1.51 can send
-// nothing before HTTP/2, so it connects to this relay, within the process. The relay connects to
+// A client's connection to a rendezvous that demands a greeting. gRPC 1.51 can send nothing before
+// TLS or HTTP/2, so it connects to this relay, within the process. The relay connects to
 // the rendezvous, greets, and from then on carries the bytes in both directions. A failure ends
 // gRPC's connection, and gRPC tries again as with any other connection.
 //
 // Thread-safe. Owns a thread, "hl-greeting", which the destructor joins, and all connections.
 class GreetingRelay {
  public:
-  // Relays to a literal address. Requires: trust.in_clear().
+  // Relays to a literal address. Requires: trust.greets().
   //
   // Errors:
   //   ResourceExhausted - out of descriptors or threads.

@@ -15,7 +15,6 @@ using Kind = FirstWords::Kind;
 using To = ConnectionVerdict::To;
 
 constexpr char kAccessDeniedAlert = 49;
-constexpr char kInsufficientSecurityAlert = 71;
 constexpr char kUnrecognizedNameAlert = 112;
 constexpr char kCertificateRequiredAlert = 116;
 
@@ -42,13 +41,10 @@ ConnectionVerdict JudgeTls(const std::string& asked, const PortRule& rule) {
     return {To::kNobody, TlsRefusal(kCertificateRequiredAlert),
             "it has a token and certificates are demanded here"};
   }
-  if (asked == rule.server_name && rule.in_clear) {
-    return {To::kNobody, TlsRefusal(kInsufficientSecurityAlert),
-            "it encrypts (--tls on) and here is --tls off; give all nodes the same --tls"};
-  }
-  if (asked == rule.server_name || rule.server_name == kAnyServerName) return {To::kGrpc, "", ""};
+  if (rule.server_name == kAnyServerName) return {To::kGrpc, "", ""};
   return {To::kNobody, TlsRefusal(kUnrecognizedNameAlert),
-          has_token       ? "it has another token"
+          has_token       ? "it did not prove that it holds the token, or it is another version of "
+                            "hlaunch"
           : asked.empty() ? "it is not hlaunch"
                           : "it has no token, but certificates, or it is not hlaunch"};
 }
@@ -57,7 +53,7 @@ ConnectionVerdict Refuse(GreetingRefusal why, const char* reason) {
   return {To::kNobody, RefusalOfHello(why), reason};
 }
 
-ConnectionVerdict JudgeGreeting(const std::string& asked, const PortRule& rule) {
+ConnectionVerdict JudgeGreeting(const FirstWords& words, const PortRule& rule) {
   if (rule.server_name.empty()) {
     return Refuse(GreetingRefusal::kNoToken, "it has a token and there is none here");
   }
@@ -65,10 +61,14 @@ ConnectionVerdict JudgeGreeting(const std::string& asked, const PortRule& rule) 
     return Refuse(GreetingRefusal::kCertificates,
                   "it has a token and certificates are demanded here");
   }
-  if (asked != rule.server_name) {
+  if (words.server_name != rule.server_name) {
     return Refuse(GreetingRefusal::kOtherToken, "it has another token");
   }
-  if (rule.in_clear) return {To::kGreeted, "", ""};
+  if (words.encrypts == !rule.in_clear) return {To::kGreeted, "", ""};
+  if (words.encrypts) {
+    return Refuse(GreetingRefusal::kInClear,
+                  "it encrypts (--tls on) and here is --tls off; give all nodes the same --tls");
+  }
   return Refuse(GreetingRefusal::kEncrypts,
                 "it has --tls off and this rendezvous encrypts (--tls on); give all nodes the same "
                 "--tls");
@@ -81,7 +81,7 @@ ConnectionVerdict JudgeConnection(const FirstWords& words, const PortRule& rule)
     case Kind::kTls:
       return JudgeTls(words.server_name, rule);
     case Kind::kGreeting:
-      return JudgeGreeting(words.server_name, rule);
+      return JudgeGreeting(words, rule);
     case Kind::kHttp2:
       if (rule.server_name.empty()) return {To::kGrpc, "", ""};
       return {To::kNobody, kTokenDemanded,

@@ -37,14 +37,11 @@ namespace hlaunch {
 namespace {
 
 // The words of gRPC and OpenSSL for the answers of JudgeConnection: 401 by HTTP/1.1, and the alerts
-// access_denied, unrecognized_name, certificate_required and insufficient_security; and for a
-// certificate of another authority.
+// access_denied and unrecognized_name; and for a certificate of another authority.
 constexpr char kHttp1[] = "http1.x server";
 constexpr char kUnauthenticated[] = "UNAUTHENTICATED";
 constexpr char kAccessDenied[] = "access denied";
 constexpr char kUnrecognizedName[] = "unrecognized name";
-constexpr char kCertificateRequired[] = "certificate required";
-constexpr char kInsufficientSecurity[] = "insufficient security";
 constexpr char kVerifyFailed[] = "certificate verify failed";
 // The words of gRPC if the server's certificate names another host.
 constexpr char kOtherPeer[] = "is not in peer certificate";
@@ -112,23 +109,6 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(const Trust& tr
   return grpc::SslCredentials({now.authority(), now.key(), now.certificate()});
 }
 
-// Returns how the two ends differ, judged by gRPC's words for why there is no connection; null if
-// the words do not tell.
-const char* DifferenceOfTokens(const std::string& text, bool none) {
-  if (absl::StrContains(text, kHttp1) && absl::StrContains(text, kUnauthenticated)) {
-    return "this node has no token and the rendezvous demands one, or certificates";
-  }
-  if (absl::StrContains(text, kAccessDenied)) {
-    return "this node has a token and the rendezvous has none";
-  }
-  if (absl::StrContains(text, kCertificateRequired)) {
-    return "this node has a token and the rendezvous demands certificates (--tls-cert)";
-  }
-  const bool other =
-      absl::StrContains(text, kUnrecognizedName) || absl::StrContains(text, kVerifyFailed);
-  return other && !none ? "this node's token is not the rendezvous' token" : nullptr;
-}
-
 std::string DifferenceOfCertificates(const std::string& text, const CertificateFiles& files) {
   if (absl::StrContains(text, kAccessDenied)) {
     return "this node has certificates and the rendezvous has none; give all nodes --tls-cert, "
@@ -157,18 +137,12 @@ absl::Status StatusOfLostCall(const grpc::Status& status, const Trust& trust) {
     const std::string difference = DifferenceOfCertificates(text, trust.files());
     return difference.empty() ? FromGrpcStatus(status) : absl::PermissionDeniedError(difference);
   }
-  if (absl::StrContains(text, kInsufficientSecurity)) {
-    return absl::PermissionDeniedError(
-        "this node encrypts (--tls on) and the rendezvous has --tls off; give all nodes the same "
-        "--tls");
+  if (!absl::StrContains(text, kHttp1) || !absl::StrContains(text, kUnauthenticated)) {
+    return FromGrpcStatus(status);
   }
-  const char* const difference = DifferenceOfTokens(text, trust.none());
-  if (difference == nullptr) return FromGrpcStatus(status);
-  const std::string own =
-      trust.none() ? "" : absl::StrCat(" (its fingerprint here: ", trust.fingerprint(), ")");
-  return absl::PermissionDeniedError(absl::StrCat(
-      difference, own,
-      "; give all nodes the same with HLAUNCH_TOKEN or --token-file, or --token-file none"));
+  return absl::PermissionDeniedError(
+      "this node has no token and the rendezvous demands one, or certificates; give all nodes the "
+      "same with HLAUNCH_TOKEN or --token-file, or --token-file none");
 }
 
 grpc::ChannelArguments ArgumentsOf(const Trust& trust, const std::string& host) {
@@ -222,7 +196,7 @@ Line::Line(absl::string_view literal, uint16_t port, const Trust& trust, const s
     : trust_(trust) {
   TameLibraries();
   std::string target = TargetOf(literal, port);
-  if (!trust.none() && trust.in_clear()) {
+  if (trust.greets()) {
     auto started = GreetingRelay::Start(trust, std::string(literal), port);
     unable_ = started.status();
     if (started.ok()) relay_ = std::move(started).value();

@@ -21,9 +21,9 @@
 // Only this file makes gRPC channels and sets up servers, so all of them have the same credentials,
 // limits and keepalive. The logs of gRPC and protobuf go to hlaunch's log as debug lines.
 //
-// With a Trust both ends speak TLS and show certificates. Each accepts only a peer that holds the
-// token or one of the site's certificates. Or they speak in clear, after a greeting in which both
-// show that they hold the token. Without a Trust they speak in clear with any peer.
+// With a Trust both ends speak TLS and show certificates, or speak in clear. With a token, both
+// show in a greeting before it that they hold the token; else each accepts only a peer that has one
+// of the site's certificates. Without a Trust they speak in clear with any peer.
 
 namespace hlaunch {
 
@@ -58,7 +58,7 @@ class Line {
   absl::Status TroubleOfRelay() const;
 
   Trust trust_;
-  // Used by a line in clear with a token; shared with the channel. `unable_` says why it is null.
+  // Used by a line with a token; shared with the channel. `unable_` says why it is null.
   std::shared_ptr<GreetingRelay> relay_;
   absl::Status unable_;
   std::shared_ptr<grpc::Channel> channel_;

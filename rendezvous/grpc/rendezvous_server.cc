@@ -33,9 +33,8 @@ struct RendezvousServer::State {
                 options.witnesses),
         store(jobs, PeersOf(options.trust)) {}
 
-  const PeerJobs* PeersOf(const Trust& trust) const {
-    return !trust.none() && trust.in_clear() ? &peers : nullptr;
-  }
+  // TLS shows in the certificate for which job a peer may speak.
+  PeerJobs* PeersOf(const Trust& trust) { return trust.in_clear() ? &peers : nullptr; }
 
   PeerJobs peers;
 
@@ -76,7 +75,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   };
   front.c10d = std::move(options.c10d);
   front.trust = options.trust;
-  front.peers = &state->peers;
+  front.peers = state->PeersOf(options.trust);
   try {
     MutexLock lock(&state->mu);
     state->front = std::make_unique<Front>(std::move(options.listener), std::move(front));

@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kHeadBytes = 8;
 constexpr absl::string_view kHelloHead("hlaunch\x01", kHeadBytes);
+constexpr absl::string_view kEncryptsHead("hlaunch\x05", kHeadBytes);
 constexpr absl::string_view kAnswerHead("hlaunch\x02", kHeadBytes);
 constexpr absl::string_view kProofHead("hlaunch\x03", kHeadBytes);
 constexpr absl::string_view kRefusalHead("hlaunch\x04", kHeadBytes);
@@ -62,7 +63,8 @@ size_t NumberAt(absl::string_view bytes, size_t at) {
 
 TokenHello ReadHello(absl::string_view bytes) {
   TokenHello hello;
-  if (!MayBegin(bytes, kHelloHead)) return hello;
+  hello.encrypts = absl::StartsWith(bytes, kEncryptsHead);
+  if (!hello.encrypts && !MayBegin(bytes, kHelloHead)) return hello;
   hello.size = kLeastHelloBytes;
   if (bytes.size() >= kLeastHelloBytes) {
     const size_t job_bytes = NumberAt(bytes, kJobAt);
@@ -92,13 +94,14 @@ ClientGreeting::ClientGreeting(const Trust& trust, absl::string_view nonce)
   key_ = trust.GreetingKeyFor(job_id);
   const std::string length = {static_cast<char>(job_id.size() >> 8),
                               static_cast<char>(job_id.size())};
-  hello_ = absl::StrCat(kHelloHead, trust.server_name(), nonce, length, job_id);
+  hello_ = absl::StrCat(trust.in_clear() ? kHelloHead : kEncryptsHead, trust.server_name(), nonce,
+                        length, job_id);
 }
 
 absl::Status ClientGreeting::HungUp() {
   return absl::UnavailableError(
-      "it hung up before it had shown that it holds the token; it may be too busy, or an older "
-      "hlaunch that knows no --tls off");
+      "it hung up before it had shown that it holds the token; it may be too busy, or another "
+      "version of hlaunch");
 }
 
 absl::StatusOr<std::string> ClientGreeting::Prove(absl::string_view bytes) const {
@@ -111,6 +114,10 @@ absl::StatusOr<std::string> ClientGreeting::Prove(absl::string_view bytes) const
       case GreetingRefusal::kEncrypts:
         return absl::PermissionDeniedError(
             "this node has --tls off and the rendezvous encrypts (--tls on); give all nodes the "
+            "same --tls");
+      case GreetingRefusal::kInClear:
+        return absl::PermissionDeniedError(
+            "this node encrypts (--tls on) and the rendezvous has --tls off; give all nodes the "
             "same --tls");
       case GreetingRefusal::kCertificates:
         return absl::PermissionDeniedError(
@@ -133,7 +140,8 @@ absl::StatusOr<std::string> ClientGreeting::Prove(absl::string_view bytes) const
                     (MayBegin(bytes, kAnswerHead) || MayBegin(bytes, kRefusalHead));
   if (more) return std::string();
   if (!absl::StartsWith(bytes, kAnswerHead) || bytes.size() != kAnswerBytes) {
-    return absl::UnavailableError("what answers there is not a rendezvous with --tls off");
+    return absl::UnavailableError(
+        "what answers there is not a rendezvous, or another version of hlaunch");
   }
   const absl::string_view said = bytes.substr(0, kHeadBytes + kNonceBytes);
   if (!IsSame(Mac(key_, kServerSays, absl::StrCat(hello_, said)), bytes.substr(said.size()))) {

@@ -15,6 +15,11 @@
 #include "rendezvous/trust/token_text.h"
 
 namespace hlaunch {
+namespace {
+
+absl::Status NoGreetingKey() { return OpenSslRefused("derive keys (HKDF with SHA-256)"); }
+
+}  // namespace
 
 struct Trust::Identity {
   std::string server_name;
@@ -23,8 +28,9 @@ struct Trust::Identity {
   std::string certificate;
   std::string key;
   std::optional<std::string> job;
-  std::string greeting_key;    // Set only in clear.
-  std::string secret_of_jobs;  // Set only in clear, for the token of all jobs.
+  bool in_clear = false;
+  std::string greeting_key;    // Set only for a token.
+  std::string secret_of_jobs;  // Set only for the token of all jobs.
   CertificateFiles files;
   std::string mark;  // MarkOf the files when they were read.
 };
@@ -39,6 +45,9 @@ absl::StatusOr<Trust> Trust::OfToken(absl::string_view token) {
   Identity made;
   made.server_name = std::move(derived.server_name);
   made.fingerprint = std::move(derived.fingerprint);
+  made.greeting_key = GreetingKeyOf(token);
+  made.secret_of_jobs = SecretOfJobs(token);
+  if (made.greeting_key.empty()) return NoGreetingKey();
   EVP_PKEY* const signer = derived.authority.get();
   const Certificate authority = AuthorityCertificate(signer, signer);
   const Key own = NewKey();
@@ -65,6 +74,7 @@ absl::StatusOr<Trust> Trust::OfJobToken(absl::string_view token) {
   made.authority = std::move(read.authority);
   made.certificate = std::move(read.certificate);
   made.key = std::move(read.key);
+  made.greeting_key = std::move(read.greeting_key);
   return Trust(std::make_shared<const Identity>(std::move(made)));
 }
 
@@ -84,6 +94,7 @@ absl::StatusOr<Trust> Trust::OfTokenInClear(absl::string_view token) {
   if (token.empty()) return Trust();
   HLAUNCH_RETURN_IF_ERROR(CheckTokenText(token));
   Identity made;
+  made.in_clear = true;
   if (IsJobToken(token)) {
     HLAUNCH_ASSIGN_OR_RETURN(JobToken read, ReadJobToken(token));
     made.server_name = std::move(read.server_name);
@@ -97,7 +108,7 @@ absl::StatusOr<Trust> Trust::OfTokenInClear(absl::string_view token) {
     made.greeting_key = GreetingKeyOf(token);
     made.secret_of_jobs = SecretOfJobs(token);
   }
-  if (made.greeting_key.empty()) return OpenSslRefused("derive keys (HKDF with SHA-256)");
+  if (made.greeting_key.empty()) return NoGreetingKey();
   return Trust(std::make_shared<const Identity>(std::move(made)));
 }
 
@@ -107,7 +118,8 @@ absl::StatusOr<Trust> Trust::Of(absl::string_view token, const CertificateFiles&
   return absl::InvalidArgumentError("certificates are shown in TLS alone, and it is off");
 }
 
-bool Trust::in_clear() const { return !none() && !identity_->greeting_key.empty(); }
+bool Trust::greets() const { return !none() && !identity_->greeting_key.empty(); }
+bool Trust::in_clear() const { return !none() && identity_->in_clear; }
 
 std::string Trust::GreetingKeyFor(absl::string_view job_id) const {
   const bool own = job_id == identity_->job.value_or("");

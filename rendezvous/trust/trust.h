@@ -39,8 +39,7 @@ class Trust {
   // Errors: as ReadCertificates.
   static absl::StatusOr<Trust> OfFiles(const CertificateFiles& files);
 
-  // Returns none if `token` is empty. Else the Trust is for connections in clear. Each of them
-  // begins with a greeting in which both ends show that they hold the token: see token_greeting.h.
+  // Returns none if `token` is empty. Else the Trust is for connections in clear.
   //
   // Errors: as OfToken.
   static absl::StatusOr<Trust> OfTokenInClear(absl::string_view token);
@@ -52,7 +51,10 @@ class Trust {
   static absl::StatusOr<Trust> Of(absl::string_view token, const CertificateFiles& files, bool tls);
 
   bool none() const { return identity_ == nullptr; }
-  // True if connections begin with a greeting and are not encrypted.
+  // True if this was made of a token: each connection begins with a greeting in which both ends
+  // show that they hold it (see token_greeting.h). So nobody else costs a server a TLS handshake.
+  bool greets() const;
+  // True if connections are not encrypted after the greeting.
   bool in_clear() const;
 
   // If this Trust was made of files, returns one of what they hold now; if that is not usable, logs
@@ -70,8 +72,8 @@ class Trust {
   const CertificateFiles& files() const;
 
   // The name that a client asks for and that a server's certificate holds. It is derived from the
-  // token, so a peer without the token cannot ask for it. It is visible on the wire. Empty with
-  // files: then a client asks for the host.
+  // token and visible on the wire, so it proves nothing. Empty with files: then a client asks for
+  // the host.
   const std::string& server_name() const;
   // Eight hex digits that tell two tokens apart in logs; empty with files.
   const std::string& fingerprint() const;
@@ -82,7 +84,7 @@ class Trust {
   const std::string& key() const;
 
   // Returns the key that proves a greeting between holders of the token for job `job_id`; an empty
-  // id means the token for all jobs. Requires in_clear(), and that job() is unset or this job.
+  // id means the token for all jobs. Requires greets(), and that job() is unset or this job.
   std::string GreetingKeyFor(absl::string_view job_id) const;
 
  private:

@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hlaunch::CheckHello(bytes);
   hlaunch::CheckAnswer(bytes);
   // The bytes after a message's head get past the check of the head.
-  for (const char* head : {"hlaunch\x01", "hlaunch\x02", "hlaunch\x04"}) {
+  for (const char* head : {"hlaunch\x01", "hlaunch\x02", "hlaunch\x04", "hlaunch\x05"}) {
     const std::string message = absl::StrCat(head, bytes);
     hlaunch::CheckHello(message);
     hlaunch::CheckAnswer(message);

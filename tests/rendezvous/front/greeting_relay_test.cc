@@ -172,6 +172,10 @@ TEST(GreetingRelay, SaysWhoRefusedAndWhy) {
     EXPECT_THAT(std::string(trouble.message()), HasSubstr(words));
     EXPECT_FALSE(rendezvous.handed());
   }
+  Rendezvous in_clear(Holder());
+  const auto relay = in_clear.RelayOf(Trust::OfToken(kToken).value());
+  EXPECT_THAT(std::string(TroubleWith(*relay).message()),
+              HasSubstr("this node encrypts (--tls on) and the rendezvous has --tls off"));
 }
 
 TEST(GreetingRelay, SaysWhyThereIsNoConnection) {
@@ -208,10 +212,10 @@ TEST(GreetingRelay, KnowsAnotherProgramFromARendezvous) {
     client.Receive(rest);
     client.Send("HTTP/1.1 400 Bad Request");
   });
-  EXPECT_THAT(std::string(other.message()), HasSubstr("not a rendezvous with --tls off"));
+  EXPECT_THAT(std::string(other.message()), HasSubstr("not a rendezvous, or another version"));
   const absl::Status older =
       TroubleWithOneWho([rest](RawConnection& client) { client.Receive(rest); });
-  EXPECT_THAT(std::string(older.message()), HasSubstr("an older hlaunch that knows no --tls off"));
+  EXPECT_THAT(std::string(older.message()), HasSubstr("or another version of hlaunch"));
   EXPECT_EQ(older.code(), absl::StatusCode::kUnavailable);
 }
 

@@ -58,13 +58,18 @@ TEST(ReadFirstWords, TakesNoHelloThatContradictsItself) {
   EXPECT_EQ(ReadFirstWords(std::string("\x16\x03\x01\0\x09\x02nonsense", 14)).kind, Kind::kOther);
 }
 
-TEST(JudgeConnection, HandsOnOnlyWhoNamesTheServer) {
-  const std::string name = "abc.hlaunch";
-  EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor(name)), {name, false, true}).to, To::kGrpc);
-  const auto other = JudgeConnection(ReadFirstWords(HelloFor("def.hlaunch")), {name, false, true});
-  EXPECT_EQ(other.to, To::kNobody);
-  EXPECT_EQ(other.reason, "it has another token");
-  EXPECT_EQ(absl::BytesToHexString(other.answer), "15030300020270");
+TEST(JudgeConnection, WithATokenAnEncryptedConnectionBeginsWithAGreeting) {
+  const Trust trust = Trust::OfToken(kToken).value();
+  const std::string name = trust.server_name();
+  const FirstWords greeting = ReadFirstWords(ClientGreeting(trust, NewNonce()).hello());
+  EXPECT_EQ(JudgeConnection(greeting, {name, false, true}).to, To::kGreeted);
+  // Whoever has read a client's first bytes knows the name.
+  for (const std::string& asked : {name, std::string("def.hlaunch")}) {
+    const auto replayed = JudgeConnection(ReadFirstWords(HelloFor(asked)), {name, false, true});
+    EXPECT_EQ(replayed.to, To::kNobody);
+    EXPECT_THAT(replayed.reason, HasSubstr("it did not prove that it holds the token"));
+    EXPECT_EQ(absl::BytesToHexString(replayed.answer), "15030300020270");
+  }
   const auto scanner = JudgeConnection(ReadFirstWords(HelloFor("")), {name, false, true});
   EXPECT_EQ(scanner.reason, "it is not hlaunch");
   EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor("node0")), {name, false, true}).reason,
@@ -120,12 +125,13 @@ TEST(JudgeConnection, InClearTakesAGreetingAlone) {
   const PortRule in_clear = {name, true, true};
   const FirstWords greeting = ReadFirstWords(ClientGreeting(Holder(), NewNonce()).hello());
   EXPECT_EQ(JudgeConnection(greeting, in_clear).to, To::kGreeted);
-  const auto encrypts = JudgeConnection(ReadFirstWords(HelloFor(name)), in_clear);
+  const Trust encrypting = Trust::OfToken(kToken).value();
+  const auto encrypts =
+      JudgeConnection(ReadFirstWords(ClientGreeting(encrypting, NewNonce()).hello()), in_clear);
   EXPECT_EQ(encrypts.to, To::kNobody);
   EXPECT_THAT(encrypts.reason, HasSubstr("it encrypts (--tls on) and here is --tls off"));
-  EXPECT_EQ(absl::BytesToHexString(encrypts.answer), "15030300020247");
-  EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor("def.hlaunch")), in_clear).reason,
-            "it has another token");
+  EXPECT_EQ(encrypts.answer, RefusalOfHello(GreetingRefusal::kInClear));
+  EXPECT_EQ(JudgeConnection(ReadFirstWords(HelloFor(name)), in_clear).to, To::kNobody);
   const auto clear = JudgeConnection(ReadFirstWords("PRI"), in_clear);
   EXPECT_EQ(clear.to, To::kNobody);
   EXPECT_EQ(clear.reason, "it has no token");

@@ -58,6 +58,12 @@ TEST(ReadHello, IsWholeOnceItsLastByteHasCome) {
   }
 }
 
+TEST(ReadHello, SaysWhetherTlsFollows) {
+  EXPECT_FALSE(ReadHello(ClientGreeting(Holder(), Nonce('c')).hello()).encrypts);
+  const Trust encrypts = Trust::OfToken(kToken).value();
+  EXPECT_TRUE(ReadHello(ClientGreeting(encrypts, Nonce('c')).hello()).encrypts);
+}
+
 TEST(ReadHello, TakesNothingElseForOne) {
   for (const char* bytes :
        {"PRI * HTTP/2.0", "\x16\x03\x01", "hlaunch\x02", "hlauncher", "\x15hl"}) {
@@ -158,6 +164,7 @@ TEST(TokenGreeting, SaysWhatDiffersAndWhatToDo) {
     return RefusedFor(client.Prove(RefusalOfHello(why)));
   };
   EXPECT_THAT(told(GreetingRefusal::kEncrypts), HasSubstr("give all nodes the same --tls"));
+  EXPECT_THAT(told(GreetingRefusal::kInClear), HasSubstr("the rendezvous has --tls off"));
   EXPECT_THAT(told(GreetingRefusal::kOtherToken),
               HasSubstr("this node's token is not the rendezvous' token (its fingerprint here: " +
                         Holder().fingerprint()));
