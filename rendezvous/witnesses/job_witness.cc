@@ -26,6 +26,9 @@ constexpr int kMostNodes = 256;  // Their record fits into a message, whatever t
 constexpr size_t kMostHeard = 64;
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
+// A candidate becomes a witness within a second or two.
+constexpr Duration kAlone = std::chrono::seconds(10);
+
 // Returns the record without texts that are only for people; they are most of a large record.
 JobRecord Slim(JobRecord record) {
   for (std::vector<WorkerFailure>* failures : {&record.failures, &record.outcome.failures}) {
@@ -400,11 +403,28 @@ void JobWitness::TellNodes(JobRendezvous& job) {
     MutexLock lock(&mu_);
     candidates_ = told.candidates;
   }
+  SayIfAlone(job, members, told.candidates);
   witness()->Give(std::move(told));
   WitnessMembers places = Places();
   if (SameMembers(places, told_)) return;
   told_ = std::move(places);
   if (options_.on_places) options_.on_places();
+}
+
+// If a firewall keeps the witnesses from each other, the job goes on and nobody would know before
+// its host dies.
+void JobWitness::SayIfAlone(JobRendezvous& job, const WitnessMembers& members,
+                            const WitnessMembers& candidates) {
+  joined_or_said_ = joined_or_said_ || members.size() > 1;
+  if (joined_or_said_ || candidates.empty()) return alone_since_.reset();
+  if (!alone_since_) alone_since_ = Now();
+  if (Now() - *alone_since_ < kAlone) return;
+  joined_or_said_ = true;
+  const WitnessMember& first = candidates.front();
+  job.Say(absl::StrCat("the job ends if ", options_.self.name,
+                       " dies, as with --on-host-loss end: no other node answers as a witness (",
+                       first.name, " at ", first.address, " does not); let a firewall pass TCP ",
+                       "between the nodes, or give --on-host-loss end"));
 }
 
 // Tells a process that was started there in the place of a dead node that the job goes on.

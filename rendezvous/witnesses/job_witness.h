@@ -115,6 +115,8 @@ class JobWitness final : public Jobs, public WitnessPost {
   std::optional<WitnessMember> Addressee(Incarnation incarnation) const;
   void Watch();
   void TellNodes(JobRendezvous& job);
+  void SayIfAlone(JobRendezvous& job, const WitnessMembers& members,
+                  const WitnessMembers& candidates);
   void CallToEndpoint();
 
   const Options options_;
@@ -135,7 +137,10 @@ class JobWitness final : public Jobs, public WitnessPost {
   std::optional<WitnessMember> leader_ ABSL_GUARDED_BY(mu_);  // The leader that was heard last.
   std::string why_ ABSL_GUARDED_BY(mu_);                      // The last line of the witness.
   WitnessMembers candidates_ ABSL_GUARDED_BY(mu_);
-  WitnessMembers told_;  // At the last call of on_places; for Watch's thread only.
+  // For Watch's thread only.
+  WitnessMembers told_;                 // At the last call of on_places.
+  std::optional<Instant> alone_since_;  // There are candidates, and none has become a witness.
+  bool joined_or_said_ = false;  // One has become a witness, or people were told that none has.
   std::map<Incarnation, WitnessMember> heard_ ABSL_GUARDED_BY(mu_);  // The senders of messages.
   std::thread watch_;
 };

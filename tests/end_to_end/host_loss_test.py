@@ -92,6 +92,22 @@ class HostDies(HostLossTest):
         self.lose_host_of_three(runs)
 
 
+class NoOtherWitness(HostLossTest):
+    """The endpoint's port is open, and no other port of the other nodes."""
+
+    on_host_loss = None
+
+    def test_is_told_at_the_start(self):
+        self.nodes[0].run("iptables", "-A", "OUTPUT", "-p", "tcp", "-d", self.nodes[1].ip, "--syn",
+                          "-j", "DROP")
+        runs = self.start_job()
+        self.wait_for_workers(runs, self.count)
+        for run in runs:
+            run.wait_for(r"the job ends if node0 dies, as with --on-host-loss end: no other node answers "
+                         r"as a witness \(node1 at 10\.77\.0\.11:\d+ does not\)", 60)
+        self.end(runs)
+
+
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class HostStandsStillAtLength(HostLossTest):
     count = 3
