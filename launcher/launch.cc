@@ -352,6 +352,10 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
     return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
   }
   for (const std::string& remark : line->remarks) LogWarning(remark);
+  if (!line->ssh_arguments.empty()) {
+    const std::string there = Environment::OfThisProcess().Get(kEnvSshArgs);
+    ::setenv(kEnvSshArgs, absl::StrCat(there, " ", line->ssh_arguments).c_str(), 1);
+  }
   if (!as_mpirun) line->words[0] = argv[0];
   std::vector<char*> words;
   for (std::string& word : line->words) words.push_back(word.data());

@@ -16,9 +16,14 @@ struct MpirunLine {
   std::string ranks;              // The value of -n; empty: not given, as for all below.
   std::string ranks_word = "-n";  // How that was typed, if hlaunch knows that word as well.
   std::string per_node;           // Of -N, or of a placement such as ppr:2:node: "2:socket".
-  std::string per_object;         // Its "socket": what ranks are bound to by default.
-  std::string by_node;            // "--map-by node", which is refused over several hosts.
+  // Of -ppn: Hydra goes round the hosts, with so many ranks for each, until all ranks have one.
+  bool goes_round = false;
+  std::string per_object;  // Its "socket": what ranks are bound to by default.
+  std::string by_node;     // "--map-by node", which is refused over several hosts.
   std::string hosts, hostfile;
+  std::string shell;                 // Runs a command on a host, in place of ssh.
+  bool shell_is_default = false;     // It was not typed.
+  std::string shell_arguments;       // Its arguments, or those of ssh.
   std::string app_file;              // Has the programs, one per line.
   std::string rankfile;              // Has the place of each rank.
   std::string bind;                  // A value of --bind.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "launcher/dialect/launcher_settings.h"
 #include "launcher/dialect/placement.h"
 #include "launcher/dialect/take_words.h"
 
@@ -29,8 +30,14 @@ const MpirunWord kWords[] = {
     {"-n, -np, --n, --np", "N", kSame, "all ranks; by the name mpirun one for each CPU without it",
      nullptr, TakeRanks},
     {"-c", "N", kSame, "`-n N`", nullptr, TakeRanks, kUnderThatName},
-    {"-N, --npernode, -ppn, -perhost", "N", kSame, "`--nproc-per-node N`, beside `-n` too", nullptr,
+    {"-N, --npernode", "N", kSame,
+     "`--nproc-per-node N`; beside `-n` each host has at most N, and more are refused", nullptr,
      TakePerNode},
+    {"-ppn, -perhost", "N", kSame,
+     "`--nproc-per-node N`; beside `-n` it changes nothing on one host, and a second round of "
+     "hosts is "
+     "refused",
+     nullptr, TakePerRound},
     // Where.
     {"-H, --host, -hosts", "a,b:4", kSame, "[`--hosts`](hosts.md); beside `--hostfile` `--include`",
      nullptr, TakeHosts},
@@ -102,13 +109,14 @@ const MpirunWord kWords[] = {
      [](Values, MpirunLine& line) { return TakeExport("none", line); }},
     {"--wdir, -wd", "DIR", kSame, "`--wdir`; the program is sought there too", "--wdir"},
     {"--mca, --gmca, --omca", "NAME VALUE", kSame,
-     "`OMPI_MCA_NAME=VALUE` for the ranks, which is what mpirun makes of it; `plm_rsh_agent CMD` "
-     "is "
-     "`--launch-agent 'CMD %h'`; what is for mpirun's own parts changes nothing, and a line says "
-     "so",
+     "`OMPI_MCA_NAME=VALUE` for the ranks, which is what mpirun makes of it; what says where ranks "
+     "run or how hosts are reached is [taken as such](mpirun.md#variables-and-parameters); what is "
+     "for mpirun's own parts changes nothing, and a line says so",
      nullptr, TakeMca},
     {"--prtemca, --pmixmca", "NAME VALUE", kAccepted,
-     "for parts of mpirun that are not here; a line says so", nullptr, TakeForeignMca},
+     "as `--mca`, if it says where ranks run or how hosts are reached; else it is for parts of "
+     "mpirun that are not here, and a line says so",
+     nullptr, TakeForeignMca},
     // Output and input.
     {"--tag-output", "", kBetter, "`[1,RANK]<stdout>:`, and never within a line", nullptr, TakeTags,
      kUnderThatName},
@@ -244,6 +252,7 @@ std::string MpirunHelp() {
                                            {"](binding.md)", ""},
                                            {"](logs.md)", ""},
                                            {"](mpirun.md#several-programs)", ""},
+                                           {"](mpirun.md#variables-and-parameters)", ""},
                                            {"[--", "--"},
                                            {"[`--", "--"}});
     absl::StrAppend(&text, "  ", word.names, word.value[0] == '\0' ? "" : " ", word.value,

@@ -103,6 +103,7 @@ absl::Status TakeRanksPer(string_view text, MpirunLine& line) {
   }
   line.per_node = absl::StrCat(parts[0], object.empty() ? "" : ":", object);
   line.per_object = std::string(object);
+  line.goes_round = false;
   return parts.size() == 3 ? TakeModifiers(parts[2], line) : absl::OkStatus();
 }
 

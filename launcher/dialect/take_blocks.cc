@@ -115,8 +115,9 @@ bool SaysOnlyItsOwn(const MpirunLine& line, const MpirunLine& common) {
     return mine.empty() || mine == theirs;
   };
   return line.per_node.empty() && line.hostfile.empty() && line.app_file.empty() &&
-         line.rankfile.empty() && line.reads_stdin && same(line.bind, common.bind) &&
-         same(line.cores, common.cores) && same(line.prefix, common.prefix);
+         line.rankfile.empty() && line.shell.empty() && line.shell_arguments.empty() &&
+         line.reads_stdin && same(line.bind, common.bind) && same(line.cores, common.cores) &&
+         same(line.prefix, common.prefix);
 }
 
 absl::Status IsForAll(string_view what) {

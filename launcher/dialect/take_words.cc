@@ -23,12 +23,6 @@ using Values = absl::Span<const std::string>;
 
 // The format of Open MPI 4; version 5 appends a blank.
 constexpr char kTags[] = "[1,${rank}]<${stream}>:";
-// The frameworks of mpirun itself and of its parts. Their parameters mean nothing to ranks.
-constexpr const char* kOfMpirunItself[] = {"orte_",  "orted_",  "prte_",   "plm_",    "rmaps_",
-                                           "ras_",   "odls_",   "oob_",    "iof_",    "grpcomm_",
-                                           "ess_",   "state_",  "errmgr_", "routed_", "rml_",
-                                           "filem_", "schizo_", "sstore_", "snapc_"};
-
 absl::Status Add(MpirunLine& line, const char* option, string_view value) {
   line.words.push_back(absl::StrCat(option, "=", value));
   return absl::OkStatus();
@@ -41,12 +35,6 @@ absl::Status SetNumber(const std::string& text, std::string* number) {
   return absl::OkStatus();
 }
 
-absl::Status ChangesNothing(string_view what, MpirunLine& line) {
-  line.remarks.push_back(
-      absl::StrCat(PrintableLine(what), " is for a part of mpirun that is not here: ignored"));
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status TakeRanks(Values values, MpirunLine& line) {
@@ -54,7 +42,14 @@ absl::Status TakeRanks(Values values, MpirunLine& line) {
 }
 
 absl::Status TakePerNode(Values values, MpirunLine& line) {
+  line.goes_round = false;
   return SetNumber(values[0], &line.per_node);
+}
+
+absl::Status TakePerRound(Values values, MpirunLine& line) {
+  HLAUNCH_RETURN_IF_ERROR(TakePerNode(values, line));
+  line.goes_round = true;
+  return absl::OkStatus();
 }
 
 absl::Status TakeHosts(Values values, MpirunLine& line) {
@@ -106,25 +101,6 @@ absl::Status TakeOwnVariable(Values values, MpirunLine& line) {
 }
 
 absl::Status TakeExport(string_view what, MpirunLine& line) { return Add(line, "--export", what); }
-
-absl::Status TakeMca(Values values, MpirunLine& line) {
-  const std::string& name = values[0];
-  if (name == "plm_rsh_agent" || name == "plm_ssh_agent") {
-    return TakeLaunchAgent(values.subspan(1), line);
-  }
-  if (name == "hwloc_base_binding_policy" || name == "rmaps_base_mapping_policy") {
-    return InvalidArgumentError(absl::StrCat(name, ": write --bind-to or --map-by"));
-  }
-  for (const char* prefix : kOfMpirunItself) {
-    if (absl::StartsWith(name, prefix)) return ChangesNothing(absl::StrCat("--mca ", name), line);
-  }
-  line.words.insert(line.words.end(), {"-x", absl::StrCat("OMPI_MCA_", name, "=", values[1])});
-  return absl::OkStatus();
-}
-
-absl::Status TakeForeignMca(Values values, MpirunLine& line) {
-  return ChangesNothing(values[0], line);
-}
 
 absl::Status TakeTags(Values, MpirunLine& line) {
   line.prefix = kTags;
@@ -192,14 +168,20 @@ absl::Status TakeStdin(Values values, MpirunLine& line) {
 }
 
 absl::Status TakeLaunchAgent(Values values, MpirunLine& line) {
-  const bool whole = absl::StrContains(values[0], "%h");
-  return Add(line, "--launch-agent", absl::StrCat(values[0], whole ? "" : " %h"));
+  line.shell = values[0];
+  return absl::OkStatus();
 }
 
 absl::Status TakeLauncher(Values values, MpirunLine&) {
   if (values[0] == "ssh" || values[0] == "fork") return absl::OkStatus();
   return InvalidArgumentError(
       "hosts are reached by ssh; for another way write --launch-agent 'CMD %h'");
+}
+
+absl::Status ChangesNothing(string_view what, MpirunLine& line) {
+  line.remarks.push_back(
+      absl::StrCat(PrintableLine(what), " is for a part of mpirun that is not here: ignored"));
+  return absl::OkStatus();
 }
 
 absl::Status TakePrefix(Values, MpirunLine& line) { return ChangesNothing("--prefix", line); }

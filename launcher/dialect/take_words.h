@@ -18,6 +18,7 @@ namespace hlaunch {
 
 absl::Status TakeRanks(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakePerNode(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakePerRound(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeHosts(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeHostfile(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeReportBindings(absl::Span<const std::string> values, MpirunLine& line);
@@ -27,8 +28,6 @@ absl::Status TakeVerbose(absl::Span<const std::string> values, MpirunLine& line)
 absl::Status TakeVariable(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeOwnVariable(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeExport(absl::string_view what, MpirunLine& line);
-absl::Status TakeMca(absl::Span<const std::string> values, MpirunLine& line);
-absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& line);
 
 absl::Status TakeTags(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeRankTags(absl::Span<const std::string> values, MpirunLine& line);
@@ -40,5 +39,8 @@ absl::Status TakeStdin(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeLaunchAgent(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeLauncher(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakePrefix(absl::Span<const std::string> values, MpirunLine& line);
+
+// Notes that `what` is for a part of mpirun that hlaunch does not have.
+absl::Status ChangesNothing(absl::string_view what, MpirunLine& line);
 
 }  // namespace hlaunch

@@ -9,8 +9,10 @@
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "launcher/dialect/launcher_settings.h"
 #include "launcher/dialect/mpirun_line.h"
 #include "launcher/dialect/mpirun_words.h"
 #include "launcher/dialect/rankfile.h"
@@ -19,6 +21,7 @@
 #include "launcher/words/parse_int.h"
 #include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -28,7 +31,6 @@ using absl::string_view;
 using Words = absl::Span<const std::string>;
 
 constexpr char kMpiexecTimeout[] = "MPIEXEC_TIMEOUT";  // Hydra and Open MPI.
-constexpr char kHydraHostFile[] = "HYDRA_HOST_FILE";
 // Options of hlaunch that say where ranks are, or how many of them.
 constexpr const char* kSayWhere[] = {"--nproc-per-node", "--nnodes",        "--cluster",
                                      "--standalone",     "--rdzv-endpoint", "--master-addr"};
@@ -66,7 +68,15 @@ std::string SlotsHere(string_view hosts) {
 
 using List = std::vector<std::string>;
 
+// "CMD ARGUMENTS %h"
+std::string LaunchAgentOf(const MpirunLine& line) {
+  if (absl::StrContains(line.shell, "%h")) return line.shell;
+  return absl::StrCat(line.shell, line.shell_arguments.empty() ? "" : " ", line.shell_arguments,
+                      " %h");
+}
+
 void AddHosts(const MpirunLine& line, List& words) {
+  if (!line.shell.empty()) words.push_back(absl::StrCat("--launch-agent=", LaunchAgentOf(line)));
   if (!line.hostfile.empty()) words.push_back(absl::StrCat("--hostfile=", line.hostfile));
   if (line.hosts.empty()) return;
   words.push_back(absl::StrCat(line.hostfile.empty() ? "--hosts=" : "--include=", line.hosts));
@@ -74,9 +84,8 @@ void AddHosts(const MpirunLine& line, List& words) {
 
 void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (!line.ranks.empty()) words.insert(words.end(), {line.ranks_word, line.ranks});
-  // On one host, the number of all ranks is that of the host.
-  const bool counts =
-      !line.per_node.empty() && (line.ranks.empty() || (elsewhere && line.per_object.empty()));
+  // Of sockets and the like only the host itself knows how many it has.
+  const bool counts = !line.per_node.empty() && (line.ranks.empty() || line.per_object.empty());
   if (counts) words.push_back(absl::StrCat("--nproc-per-node=", line.per_node));
   const bool none = line.ranks.empty() && line.per_node.empty() && !elsewhere;
   const bool own = Says(line, "--nproc-per-node");
@@ -97,18 +106,41 @@ bool IsInAllocation(const Environment& environment) {
          all_set({"JOB_ID", "PE_HOSTFILE"});
 }
 
+// Whether a plain hlaunch starts the nodes of a Slurm job from here.
+bool StartsSlurmNodes(const Environment& environment) {
+  return IsInAllocation(environment) && !environment.Get("SLURM_JOB_ID").empty() &&
+         environment.Get("SLURM_JOB_NUM_NODES") != "1";
+}
+
+// Runs a job of this host alone without a start of hosts. Returns whether it is one.
+bool KeepHere(bool hosts_by_default, MpirunLine& line) {
+  if (!line.hostfile.empty() || line.hosts.empty() || !AreHere(line.hosts)) return false;
+  if (line.ranks.empty() && line.per_node.empty()) line.ranks = SlotsHere(line.hosts);
+  line.hosts.clear();
+  if (hosts_by_default && !Says(line, "--nnodes")) line.words.emplace_back("--nnodes=1");
+  return true;
+}
+
 // Adds what the line leaves open, from variables of other launchers and of a scheduler.
 void AddVariables(const Environment& environment, MpirunLine& line) {
   const std::string timeout = environment.Get(kMpiexecTimeout);
   if (!timeout.empty() && !Says(line, "--timeout")) {
     line.words.push_back(absl::StrCat("--timeout=", timeout));
   }
-  if (line.hosts.empty() && line.hostfile.empty()) line.hostfile = environment.Get(kHydraHostFile);
+  const bool hosts_by_default =
+      StartsSlurmNodes(environment) || !environment.Get(kEnvHosts).empty();
+  const bool here = KeepHere(hosts_by_default, line) || !hosts_by_default;
   const bool says_where = std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
                                       [&line](const char* name) { return Says(line, name); }) ||
                           !line.hosts.empty() || !line.hostfile.empty();
   const bool says_number = !line.ranks.empty() || !line.per_node.empty();
+  const bool named = !line.hosts.empty() || !line.hostfile.empty();
   if (!says_where && !says_number && IsInAllocation(environment)) line.hosts = "allocation";
+  const bool one_host = here && line.hosts.empty() && line.hostfile.empty();
+  // A variable does not replace the scheduler's own starter.
+  if (one_host || (line.shell_is_default && !named)) line.shell.clear();
+  // All of Hydra's rounds go to the only host.
+  if (line.goes_round && one_host && !line.ranks.empty()) line.per_node.clear();
 }
 
 // The options of hlaunch for what mpirun does by default. Typed words follow them.
@@ -122,11 +154,7 @@ List Beginning(const MpirunLine& line) {
   return words;
 }
 
-List WordsOf(MpirunLine line) {
-  if (line.every_word && line.hostfile.empty() && !line.hosts.empty() && AreHere(line.hosts)) {
-    if (line.ranks.empty() && line.per_node.empty()) line.ranks = SlotsHere(line.hosts);
-    line.hosts.clear();
-  }
+List WordsOf(const MpirunLine& line) {
   List words = Beginning(line);
   words.insert(words.end(), line.words.begin(), line.words.end());
   if (!line.every_word && !line.prefix.empty()) {
@@ -154,6 +182,11 @@ absl::Status CheckOrder(const MpirunLine& line) {
                    "each host, or leave it out"));
 }
 
+// The arguments of ssh itself.
+std::string SshArguments(const MpirunLine& line) {
+  return line.shell.empty() ? line.shell_arguments : "";
+}
+
 }  // namespace
 
 bool IsMpirunName(string_view argv0) {
@@ -177,6 +210,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   List command(rest.begin(), rest.end());
   if (!command.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(command.front()));
   HLAUNCH_RETURN_IF_ERROR(TakeBlocks(read, environment, line, command));
+  HLAUNCH_RETURN_IF_ERROR(TakeLauncherVariables(environment, line));
   if (!line.rankfile.empty()) {
     HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.rankfile));
     HLAUNCH_RETURN_IF_ERROR(TakeRankfile(text, line.rankfile, line));
@@ -187,6 +221,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   if (!command.empty() && command.front() != "--") translated.words.emplace_back("--");
   translated.words.insert(translated.words.end(), command.begin(), command.end());
   translated.remarks = line.remarks;
+  translated.ssh_arguments = SshArguments(line);
   return translated;
 }
 
@@ -198,6 +233,7 @@ absl::StatusOr<TranslatedLine> TranslateWithin(Words words) {
   const Words rest = words.subspan(found.used);
   translated.words.insert(translated.words.end(), rest.begin(), rest.end());
   translated.remarks = found.line.remarks;
+  translated.ssh_arguments = SshArguments(found.line);
   return translated;
 }
 

@@ -19,6 +19,7 @@ namespace hlaunch {
 struct TranslatedLine {
   std::vector<std::string> words;            // argv, "hlaunch" first.
   std::vector<std::string> remarks;          // On words that change nothing here; one line each.
+  std::string ssh_arguments;                 // For kEnvSshArgs, behind those that are there.
   std::optional<std::string> text_to_print;  // Set if it asks for help; nothing runs then.
 };
 

@@ -269,10 +269,15 @@ absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts) {
     left -= *host.slots;
   }
   if (left > 0) {
-    return InvalidArgumentError(
-        absl::StrCat(wish.ranks_word, " ", ranks, ": the hosts have room for ", ranks - left,
-                     " workers; write more behind a host's colon (HOST:N), or leave all numbers "
-                     "out for as many on each"));
+    return InvalidArgumentError(absl::StrCat(
+        wish.ranks_word, " ", ranks, ": the hosts have room for ", ranks - left,
+        ranks - left == 1 ? " worker" : " workers",
+        wish.ranks_of_each > 0
+            ? absl::StrCat(", ", count, count == 1 ? " host" : " hosts", " with --nproc-per-node ",
+                           wish.ranks_of_each,
+                           " (-N) each; name more hosts, or leave one of the two numbers out")
+            : "; write more behind a host's colon (HOST:N), or leave all numbers out for as many "
+              "on each"));
   }
   hosts.erase(std::remove_if(hosts.begin(), hosts.end(),
                              [](const TargetHost& host) { return host.slots == 0; }),

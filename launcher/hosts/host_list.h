@@ -45,6 +45,9 @@ struct TargetHost {
   std::string Login() const;
 };
 
+// The variable with more arguments for ssh, which SplitWords divides.
+inline constexpr char kEnvSshArgs[] = "HLAUNCH_SSH_ARGS";
+
 inline constexpr size_t kMaxHosts = 65536;
 
 // Parses as in "a,b:4,user@c[01-16]:8": names, Slurm's brackets, and after a colon the workers of

@@ -204,14 +204,18 @@ absl::Status TakeNumber(const TypedLine& line, Options& options) {
         "of each node"));
   }
   const bool is_total = number.counts == NumberCounts::kAllRanks;
-  const bool other_number = line.says_workers && options.nproc != number.value;
-  if (other_number && !(is_total && several)) {
+  if (is_total && several) return TakeTotal(line, options);
+  // As on several hosts, --nproc-per-node is the most that this host may have.
+  const bool fits = is_total && options.nproc.has_value() && number.value <= *options.nproc;
+  if (line.says_workers && fits) options.nproc = number.value;
+  if (line.says_workers && options.nproc != number.value) {
     return InvalidArgumentError(
         absl::StrCat(Shown(number), " and --nproc-per-node ",
                      options.nproc ? absl::StrCat(*options.nproc) : options.nproc_word,
-                     ": leave one of them out"));
+                     is_total && options.nproc ? " (-N), the most ranks of this host" : "",
+                     ": leave one of them out", is_total ? ", or name more with --hosts" : ""));
   }
-  return is_total ? TakeTotal(line, options) : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 }  // namespace hlaunch

@@ -16,7 +16,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kSshArgs[] = "HLAUNCH_SSH_ARGS";
 // Slurm's variables that name the job or tell how to reach Slurm.
 constexpr const char* kOfSlurmsJob[] = {"SLURM_JOB",          "SLURM_ARRAY_",       "SLURM_SUBMIT_",
                                         "SLURM_CONF",         "SLURM_CLUSTER_NAME", "SLURM_JWT",
@@ -93,9 +92,9 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
         absl::StrCat("--launch-agent: ", agent.ok() ? "no command" : agent.status().message()));
   }
   starter.agent = *agent;
-  const auto words = SplitWords(environment.Get(kSshArgs));
+  const auto words = SplitWords(environment.Get(kEnvSshArgs));
   if (!words.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(kSshArgs, ": ", words.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat(kEnvSshArgs, ": ", words.status().message()));
   }
   starter.ssh_words = *words;
   return starter;

@@ -176,6 +176,30 @@ class AsMpirun(jobs.JobTest):
         self.assert_says(run, ["0 of 2", "1 of 2"])
         self.assertRegex(run.err, r"local rank 0 .* CPUs? 0")
 
+    def test_more_ranks_than_n_per_host_are_refused(self):
+        run = self.mpirun("-n", 3, "-N", 2, "true")
+        self.assert_done([run], jobs.USAGE, 20)
+        self.assertIn("-n 3 and --nproc-per-node 2 (-N), the most ranks of this host", run.err)
+        for words in (["-n", 2, "-N", 3], ["-n", 2, "-ppn", 1]):  # Hydra goes round its hosts.
+            self.assert_says(self.mpirun(*words, "sh", "-c", "echo $RANK of $WORLD_SIZE"),
+                             ["0 of 2", "1 of 2"])
+
+    def test_what_variables_say_of_hosts_is_heard(self):
+        hosts = self.lab.folder / "hosts"
+        hosts.write_text("localhost slots=2\n", encoding="utf-8")
+        env = {"OMPI_MCA_orte_default_hostfile": hosts, "OMPI_MCA_mca_base_env_list": "A=1;B=2"}
+        run = self.mpirun("sh", "-c", "echo $RANK of $WORLD_SIZE: $A$B", env=env)
+        self.assert_says(run, ["0 of 2: 12", "1 of 2: 12"])
+        # The arguments of ssh reach it.
+        ssh = self.lab.folder / "with_ssh/ssh"
+        ssh.parent.mkdir()
+        ssh.write_text('#!/bin/sh\necho "ssh was told $*" >&2\nexit 255\n', encoding="utf-8")
+        ssh.chmod(0o755)
+        env = {"PATH": f"{ssh.parent}:{os.environ['PATH']}", "HLAUNCH_SSH_ARGS": "-4"}
+        run = self.mpirun("-H", "192.0.2.1", "-n", 1, "--mca", "plm_rsh_args", "-p3022", "true", env=env)
+        self.assert_done([run], jobs.CODES["NotStarted"], 30)
+        self.assertRegex(run.err, r"ssh was told .* -4 -p3022 -- 192\.0\.2\.1")
+
     def test_many_short_ranks_never_hang(self):
         for _ in range(50):
             run = self.mpirun("-n", 64, "true")

@@ -348,6 +348,11 @@ class Allocations(SlurmTest):
         self.assertEqual(run.code, 0, str(run))
         nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
         self.assertEqual(nodes, list("001"), str(run))
+        # Slurm's own division of the four tasks is 3 and 1.
+        run = self.slurm.run("salloc", "-N2", "-n4", "hlaunch", "-n", "4", "-N", "2", jobs.WORKER,
+                             "env", env=ENV)
+        nodes = sorted(facts["NODE_RANK"] for facts in jobs.environments(run))
+        self.assertEqual(nodes, list("0011"), str(run))
         self.assert_nothing_left(str(run))
 
     def test_scancel_reaches_the_workers_and_nothing_outlives_it(self):

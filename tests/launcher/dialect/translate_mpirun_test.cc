@@ -73,6 +73,10 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"a", "--nproc-per-node=cpu -- a"},
       {"-N 2 a", "--nproc-per-node=2 -- a"},
       {"-n 4 -ppn 4 a", "-n 4 -- a"},
+      {"-n 3 -N 2 a", "-n 3 --nproc-per-node=2 -- a"},
+      {"-n 3 --map-by ppr:2:node a", "-n 3 --nproc-per-node=2 -- a"},
+      {"-n 4 -ppn 2 a", "-n 4 -- a"},
+      {"-n 4 -ppn 2 -hosts localhost a", "-n 4 -- a"},
       {"-n 4 -ppn 2 -hosts a,b x", "--hosts=a,b -n 4 --nproc-per-node=2 -- x"},
       {"--host a:2 --host b:2 x", "--hosts=a:2,b:2 -- x"},
       {"-f hosts -n 8 x", "--hostfile=hosts -n 8 -- x"},
@@ -106,7 +110,10 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
        "1 "
        "-- x"},
       {"-n 1 --mca btl tcp,self x", "-x OMPI_MCA_btl=tcp,self -n 1 -- x"},
-      {"-n 1 -launcher-exec rsh -launcher ssh x", "--launch-agent=rsh %h -n 1 -- x"},
+      {"-n 1 -host a -launcher-exec rsh -launcher ssh x",
+       "--launch-agent=rsh %h --hosts=a -n 1 -- x"},
+      {"-n 1 -launcher-exec rsh x", "-n 1 -- x"},
+      {"-n 1 -host localhost --mca plm_rsh_agent rsh x", "-n 1 -- x"},
       {"-n 1 --max-restarts 3 --report r x", "--max-restarts 3 --report r -n 1 -- x"},
       {"-n 1 -- x", "-n 1 -- x"},
   };
@@ -140,6 +147,62 @@ TEST(TranslateMpirun, TakesVariablesOfOtherLaunchers) {
   const Environment environment({"MPIEXEC_TIMEOUT=7", "HYDRA_HOST_FILE=h"});
   EXPECT_EQ(Became("-n 1 x", environment), "--timeout=7 --hostfile=h -n 1 -- x");
   EXPECT_EQ(Became("-n 1 -hosts a --timeout 2 x", environment), "--timeout=2 --hosts=a -n 1 -- x");
+}
+
+TEST(TranslateMpirun, TakesWhatVariablesSayOfHosts) {
+  const struct {
+    const char* variable;
+    const char* typed;
+    const char* becomes;
+  } rows[] = {
+      {"OMPI_MCA_orte_default_hostfile=h", "-n 4 x", "--hostfile=h -n 4 -- x"},
+      {"PRTE_MCA_prte_default_hostfile=h", "x", "--hostfile=h -- x"},
+      {"I_MPI_HYDRA_HOST_FILE=h", "-n 4 x", "--hostfile=h -n 4 -- x"},
+      {"I_MPI_HYDRA_HOST_FILE=h", "-n 4 -host a x", "--hosts=a -n 4 -- x"},
+      {"OMPI_MCA_orte_default_dash_host=a,b", "-n 4 x", "--hosts=a,b -n 4 -- x"},
+      {"OMPI_MCA_plm_rsh_agent=/k.sh", "-n 4 -host a x",
+       "--launch-agent=/k.sh %h --hosts=a -n 4 -- x"},
+      {"OMPI_MCA_plm_rsh_agent=ssh : rsh", "-n 4 -host a x", "--hosts=a -n 4 -- x"},
+      {"OMPI_MCA_plm_rsh_agent=/k.sh", "-n 4 x", "-n 4 -- x"},
+      {"OMPI_MCA_plm_rsh_agent=/k.sh", "-n 4 -host localhost:4 x", "-n 4 -- x"},
+      {"OMPI_MCA_plm_rsh_agent=/k.sh", "-n 4 -host a -launcher-exec rsh x",
+       "--launch-agent=rsh %h --hosts=a -n 4 -- x"},
+      {"HYDRA_LAUNCHER=slurm", "-n 4 x", "-n 4 -- x"},
+      {"I_MPI_PERHOST=2", "-n 4 -host a,b x", "--hosts=a,b -n 4 --nproc-per-node=2 -- x"},
+      {"I_MPI_PERHOST=all", "-n 4 -host a,b x", "--hosts=a,b -n 4 -- x"},
+      {"I_MPI_PERHOST=2", "-n 4 x", "-n 4 -- x"},
+      {"I_MPI_PERHOST=2", "-n 4 -N 3 -host a,b x", "--hosts=a,b -n 4 --nproc-per-node=3 -- x"},
+      {"OMPI_MCA_mca_base_env_list=A=1;B=2", "-x A=3 -n 1 x", "-x A=1 -x B=2 -x A=3 -n 1 -- x"},
+      {"OMPI_MCA_rmaps_base_mapping_policy=ppr:2:node", "-n 4 -host a,b x",
+       "--hosts=a,b -n 4 --nproc-per-node=2 -- x"},
+      {"OMPI_MCA_hwloc_base_binding_policy=none", "-n 1 x", "-n 1 --bind=none -- x"},
+      {"OMPI_MCA_hwloc_base_binding_policy=none", "-n 1 --bind-to core x", "-n 1 --bind=core -- x"},
+      {"OMPI_MCA_rmaps_base_mapping_policy=node", "-n 1 -host a,b x",
+       "OMPI_MCA_rmaps_base_mapping_policy: ranks are numbered host by host; write --map-by "
+       "ppr:N:node for the ranks of each host, or leave it out"},
+      {"OMPI_MCA_rmaps_base_no_schedule_local=1", "-n 1 x",
+       "OMPI_MCA_rmaps_base_no_schedule_local '1': it says where ranks run, and hlaunch has "
+       "nothing "
+       "of the kind; leave it out, and write --hosts, -N or --bind-to"},
+      {"I_MPI_HYDRA_BOOTSTRAP=slurm", "-n 1 -host a x",
+       "I_MPI_HYDRA_BOOTSTRAP 'slurm': hosts are reached by ssh; for another way write "
+       "--launch-agent 'CMD %h'"},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(Became(row.typed, Environment({row.variable})), row.becomes) << row.variable;
+  }
+  EXPECT_EQ(Within("-n 4 --mca orte_default_hostfile h x"), "hlaunch -n 4 --hostfile=h x");
+}
+
+TEST(TranslateMpirun, TakesTheArgumentsOfSsh) {
+  const Environment environment({"OMPI_MCA_plm_rsh_args=-o ConnectionAttempts=10"});
+  EXPECT_EQ(Translate("-host a -n 1 x", environment)->ssh_arguments, "-o ConnectionAttempts=10");
+  EXPECT_EQ(Translate("-host a --mca plm_rsh_args -p3022 -n 1 x", environment)->ssh_arguments,
+            "-p3022");
+  EXPECT_EQ(Became("-host a --mca plm_rsh_args -p3022 --mca plm_rsh_agent /my/ssh -n 1 x"),
+            "--launch-agent=/my/ssh -p3022 %h --hosts=a -n 1 -- x");
+  EXPECT_EQ(TranslateWithin(Split("--prtemca plm_ssh_args -p3022 x"))->ssh_arguments, "-p3022");
+  EXPECT_EQ(Became("--mca mca_base_env_list A=1;B -n 1 x"), "-x A=1 -x B -n 1 -- x");
 }
 
 TEST(TakeRankfile, SaysHostsAndSlots) {
@@ -213,6 +276,12 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   EXPECT_EQ(Became("x", slurm), "--hosts=allocation -- x");
   EXPECT_EQ(Became("-n 3 x", slurm), "-n 3 -- x");
   EXPECT_EQ(Became("-N 3 x", slurm), "--nproc-per-node=3 -- x");
+  EXPECT_EQ(Became("-n 4 -N 2 x", slurm), "-n 4 --nproc-per-node=2 -- x");
+  EXPECT_EQ(Became("-n 4 -ppn 2 x", slurm), "-n 4 --nproc-per-node=2 -- x");
+  EXPECT_EQ(Became("-n 4 -ppn 2 x", Environment({"HLAUNCH_HOSTS=a,b"})),
+            "-n 4 --nproc-per-node=2 -- x");
+  EXPECT_EQ(Became("-n 4 -H localhost:4 x", slurm), "--nnodes=1 -n 4 -- x");
+  EXPECT_EQ(Became("-n 4 -launcher-exec rsh x", slurm), "--launch-agent=rsh %h -n 4 -- x");
   EXPECT_EQ(Became("-host a x", slurm), "--hosts=a -- x");
   EXPECT_EQ(Became("--cluster none x", slurm), "--cluster none --nproc-per-node=cpu -- x");
   for (const char* first : {"PBS_JOBID=1", "LSB_JOBID=1", "JOB_ID=1"}) {

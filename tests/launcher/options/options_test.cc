@@ -288,6 +288,7 @@ TEST(ParseOptions, TakesTheNumberOfWorkersInTheWordsOfOtherLaunchers) {
   const Options both = MustParse({"--hosts=a,b", "-n", "8", "--nproc-per-node=4", "x"});
   EXPECT_EQ(both.hosts.ranks, 8);
   EXPECT_EQ(both.hosts.ranks_of_each, 4);
+  EXPECT_EQ(MustParse({"-n", "2", "--nproc-per-node=4", "x"}).nproc, 2);
 }
 
 TEST(ParseOptions, RefusesTwoWordsForTheNumberOfWorkers) {
@@ -445,7 +446,13 @@ const BadLine kBadLines[] = {
     {{"-n0", "x"}, "-n '0': expected a number from 1 to 4096"},
     {{"--gpus"}, "--gpus needs a value, the number of workers"},
     {{"-n", "4", "--nproc-per-node", "2", "x"},
-     "-n 4 and --nproc-per-node 2: leave one of them out"},
+     "-n 4 and --nproc-per-node 2 (-N), the most ranks of this host: leave one of them out, or "
+     "name "
+     "more with --hosts"},
+    {{"-n", "4", "--nproc-per-node", "gpu", "x"},
+     "-n 4 and --nproc-per-node gpu: leave one of them out, or name more with --hosts"},
+    {{"--num-gpus", "4", "--nproc-per-node", "2", "x"},
+     "--num-gpus 4 and --nproc-per-node 2: leave one of them out"},
     {{"-n", "4", "--per-node", "x"},
      "--per-node starts one worker, which starts the others itself: leave -n out"},
     {{"–nproc-per-node", "2", "x"},

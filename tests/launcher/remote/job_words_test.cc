@@ -89,10 +89,17 @@ TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
   EXPECT_EQ(parts({"-H", "a,b,c", "-n", "8", "--nproc-per-node", "4", "t.py"},
                   {{"", "a", {}}, {"", "b", {}}, {"", "c", {}}}),
             "a4 b4 ");
+  EXPECT_EQ(parts({"-H", "a:8,b:8", "-n", "2", "--nproc-per-node", "1", "t.py"},
+                  {{"", "a", 8}, {"", "b", 8}}),
+            "a1 b1 ");
+  EXPECT_EQ(parts({"-H", "a:8,b", "-n", "4", "--nproc-per-node", "1", "t.py"},
+                  {{"", "a", 8}, {"", "b", {}}}),
+            "-n 4: the hosts have room for 2 workers, 2 hosts with --nproc-per-node 1 (-N) each; "
+            "name more hosts, or leave one of the two numbers out");
   EXPECT_EQ(parts({"-H", "a,b", "--num_processes", "3", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
             "a2 b1 ");
   EXPECT_THAT(parts({"-H", "a:1", "--num-processes=3", "t.py"}, {{"", "a", 1}}),
-              HasSubstr("--num-processes 3: the hosts have room for 1 workers"));
+              HasSubstr("--num-processes 3: the hosts have room for 1 worker;"));
   EXPECT_THAT(parts({"-H", "a:4,b", "-n", "6", "t.py"}, {{"", "a", 4}, {"", "b", {}}}),
               HasSubstr("room for 5 workers"));
   EXPECT_THAT(

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "launcher/dialect/mpirun_line.h"
+#include "launcher/words/environment.h"
+
+// What parameters and variables of other launchers say about where ranks run and how hosts are
+// reached. All functions are pure. Their only error is InvalidArgument, which says what to write
+// instead.
+
+namespace hlaunch {
+
+// The values of --mca, and of --prtemca and --pmixmca: a parameter's name and its value.
+absl::Status TakeMca(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& line);
+
+// Puts into `line` what OMPI_MCA_*, PRTE_MCA_*, HYDRA_* and I_MPI_* say and its words leave open.
+// The error names the variable.
+absl::Status TakeLauncherVariables(const Environment& environment, MpirunLine& line);
+
+}  // namespace hlaunch
