@@ -143,6 +143,11 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
   HLAUNCH_ASSIGN_OR_RETURN(const StartMessage common,
                            CommonMessage(options, environment, prepared.spec, port));
   const std::vector<bool> own = FindOwnHosts(hosts);
+  if (const std::string twice = OneHostTwice(hosts, own); !twice.empty()) {
+    // Another starter may give these names another meaning.
+    if (prepared.plan.starter.agent.empty()) return absl::InvalidArgumentError(twice);
+    LogWarning(twice);
+  }
   const std::string program = ProgramForHosts(options.hosts);
   const std::vector<std::string> jumps = FindJumpHosts(prepared.plan.starter, hosts, own);
   for (size_t i = 0; i < hosts.size(); ++i) {

@@ -139,6 +139,14 @@ bool NamesHosts(const RawOptions& raw) {
   return raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
 }
 
+// Returns whether the list of hosts is from a stronger source than --nproc-per-node.
+bool ListOutranksWorkers(const RawOptions& raw) {
+  const FoundValue* const workers = raw.Find("--nproc-per-node");
+  const FoundValue* hosts = raw.Find("--hosts");
+  if (hosts == nullptr) hosts = raw.Find("--hostfile");
+  return workers != nullptr && hosts != nullptr && workers->source < hosts->source;
+}
+
 // Refuses options that need --hosts without it, and options that --hosts excludes with it.
 absl::Status CheckHosts(const RawOptions& raw) {
   if (!NamesHosts(raw)) {
@@ -536,6 +544,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
+  options.hosts.numbers_count = ListOutranksWorkers(raw);
   HLAUNCH_RETURN_IF_ERROR(TakeNumber(line, options));
   return options;
 }

@@ -79,7 +79,9 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
                                       const std::string& job_id) {
   std::vector<std::string> words;
   std::string conf;
-  const bool divided = options.hosts.ranks > 0;  // Each host has its own number of workers.
+  // Each host has its own number of workers.
+  const bool divided =
+      options.hosts.ranks > 0 || (options.hosts.numbers_count && host.slots.has_value());
   for (const WrittenOption& option : WrittenOptions(options)) {
     if (option.row != nullptr && string_view(option.row->name) == "--rdzv-conf") {
       conf = absl::StrCat(option.value, ",");

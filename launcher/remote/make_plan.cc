@@ -130,6 +130,22 @@ std::vector<bool> FindOwnHosts(const std::vector<TargetHost>& hosts) {
   return found;
 }
 
+std::string OneHostTwice(const std::vector<TargetHost>& hosts, const std::vector<bool>& own) {
+  const TargetHost* first = nullptr;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (!own[i]) continue;
+    if (first == nullptr) {
+      first = &hosts[i];
+      continue;
+    }
+    return absl::StrCat(first->name, " and ", hosts[i].name,
+                        " are both this host, and each would use its first devices and CPUs: name "
+                        "it once, with all of its workers, as in ",
+                        first->name, ":2");
+  }
+  return "";
+}
+
 std::vector<std::string> LimitsOfThisProcess() {
   std::vector<std::string> limits;
   for (const int number : kLimits) {

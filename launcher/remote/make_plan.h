@@ -32,6 +32,10 @@ std::vector<std::string> CandidatesOf(const std::string& named, const std::strin
 // few seconds.
 std::vector<bool> FindOwnHosts(const std::vector<TargetHost>& hosts);
 
+// Says that two of `hosts` are this host, of which `own` tells which are; empty: they are not.
+// Pure.
+std::string OneHostTwice(const std::vector<TargetHost>& hosts, const std::vector<bool>& own);
+
 // The soft limits of this process in the form of StartMessage::limits. Call before they are raised.
 std::vector<std::string> LimitsOfThisProcess();
 

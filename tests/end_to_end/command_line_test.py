@@ -110,6 +110,12 @@ class CommandLine(jobs.JobTest):
                 self.assert_done([run], 0, 10)
                 self.assertEqual(sorted(run.out.splitlines()), said)
 
+    def test_typed_numbers_of_workers_outrank_the_environments(self):
+        run = self.hlaunch("--hosts", "localhost:2", "--no-python", "sh", "-c", "echo of $WORLD_SIZE",
+                           env={"PET_NPROC_PER_NODE": 3})
+        self.assert_done([run], 0, 20)
+        self.assertEqual(sorted(run.out.splitlines()), ["[0] of 2", "[1] of 2"])
+
     def test_a_breakpoint_in_one_of_two_workers_advises_stdin(self):
         script = self.nodes[0].folder / "stops.py"
         script.write_text("import os\nif os.environ['RANK'] == '1':\n    breakpoint()\n",

@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Options Parse(std::vector<const char*> words, const Environment& environment = Environment()) {
   words.insert(words.begin(), "hlaunch");
@@ -54,6 +55,24 @@ TEST(WordsForHost, TakeTheWorkersOfTheList) {
   ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
   EXPECT_THAT(absl::StrJoin(WordsForHost(options, hosts[0], 0, "id"), " "),
               HasSubstr("--nproc-per-node 4"));
+}
+
+TEST(WordsForHost, TakeTypedNumbersOfWorkersBeforeTheEnvironments) {
+  Options options = Parse({"--hosts", "a:2,b", "train.py"}, Environment({"PET_NPROC_PER_NODE=3"}));
+  std::vector<TargetHost> hosts = {{"", "a", 2}, {"", "b", {}}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  const std::string a = absl::StrJoin(WordsForHost(options, hosts[0], 0, "id"), " ");
+  EXPECT_THAT(a, HasSubstr("--nproc-per-node 2"));
+  EXPECT_THAT(a, Not(HasSubstr("--nproc-per-node=3")));
+  EXPECT_THAT(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
+              HasSubstr("--nproc-per-node=3"));
+}
+
+TEST(OneHostTwice, NamesBothNamesOfThisHost) {
+  const std::vector<TargetHost> hosts = {{"", "localhost", {}}, {"", "b", {}}, {"", "me", {}}};
+  EXPECT_EQ(OneHostTwice(hosts, {true, false, false}), "");
+  EXPECT_THAT(OneHostTwice(hosts, {true, false, true}),
+              HasSubstr("localhost and me are both this host"));
 }
 
 TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
