@@ -251,6 +251,12 @@ absl::Status Check(DeviceKind kind, const DeviceRequest& request, const Slots& s
   return objections.status();
 }
 
+// Who asks for devices wants no fewer than the list names. Others need none.
+absl::Status CheckList(const DeviceRequest& request, const VisibleDevices& visible) {
+  if (visible.doubt.empty() || !IsAsked(request) || request.oversubscribe) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(visible.doubt, "; correct the list or unset it"));
+}
+
 absl::Status NoneLeft(DeviceKind kind, const VisibleDevices& visible) {
   return absl::InvalidArgumentError(absl::StrCat(
       "no ", KindName(kind), " is left for workers",
@@ -290,6 +296,7 @@ absl::StatusOr<int> CountDevices(const DeviceRequest& request, const std::vector
   }
   HLAUNCH_ASSIGN_OR_RETURN(const VisibleDevices visible, FindVisible(*kind, devices, env));
   HLAUNCH_ASSIGN_OR_RETURN(const Slots slots, Select(*kind, visible, request));
+  HLAUNCH_RETURN_IF_ERROR(CheckList(request, visible));
   const bool none_left = slots.empty() && visible.foreign.empty();
   if (none_left && IsAsked(request)) return NoneLeft(*kind, visible);
   return static_cast<int>(slots.size());
@@ -307,6 +314,8 @@ absl::StatusOr<DevicePlan> AssignDevices(const DeviceRequest& request,
   }
   HLAUNCH_ASSIGN_OR_RETURN(const VisibleDevices visible, FindVisible(*kind, devices, env));
   HLAUNCH_ASSIGN_OR_RETURN(const Slots slots, Select(*kind, visible, request));
+  HLAUNCH_RETURN_IF_ERROR(CheckList(request, visible));
+  if (!visible.doubt.empty()) plan.warnings.push_back(visible.doubt);
   const size_t count = static_cast<size_t>(request.workers);
   if (!visible.foreign.empty()) {
     plan.why = absl::StrCat(visible.foreign, " chooses the devices of all workers");

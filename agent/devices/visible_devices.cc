@@ -74,18 +74,44 @@ const DeviceSlot* ByUuid(const Slots& slots, const std::string& token) {
   return it == slots.end() ? nullptr : &*it;
 }
 
+const DeviceSlot* FindSlot(const Slots& all, const std::string& token) {
+  const DeviceSlot* const slot = ById(all, token);
+  return slot == nullptr && absl::StartsWith(token, "GPU-") ? ByUuid(all, token) : slot;
+}
+
+// Whether `token` is the name of a device or of a part that may be here though it is not known.
+bool MayBeHere(const Slots& all, const std::string& token) {
+  if (absl::StartsWith(token, "MIG-")) return true;
+  return absl::StartsWith(token, "GPU-") &&
+         std::any_of(all.begin(), all.end(),
+                     [](const DeviceSlot& slot) { return slot.device->uuid.empty(); });
+}
+
 // The slots that `list` names, up to the first unknown name: the runtimes stop there.
 Slots Named(const Slots& all, const std::string& list) {
   Slots named;
   for (const std::string& token : Tokens(list)) {
-    const DeviceSlot* slot = ById(all, token);
-    if (slot == nullptr && absl::StartsWith(token, "GPU-")) slot = ByUuid(all, token);
-    const bool by_name = absl::StartsWith(token, "GPU-") || absl::StartsWith(token, "MIG-");
-    if (slot == nullptr && !by_name) break;
+    const DeviceSlot* const slot = FindSlot(all, token);
+    if (slot == nullptr && !MayBeHere(all, token)) break;
     named.push_back(slot != nullptr ? *slot : DeviceSlot{});
     named.back().token = token;
   }
   return named;
+}
+
+std::string KnownIds(const Slots& slots) {
+  std::vector<int> ids;
+  for (const DeviceSlot& slot : slots) ids.push_back(slot.id);
+  return ids.empty() ? "none" : FormatIds(ids);
+}
+
+// What `list` names that is not in `all`; empty: nothing, or a word such as -1 that ends the list.
+std::string AbsentName(const Slots& all, const std::string& list) {
+  for (const std::string& token : Tokens(list)) {
+    if (FindSlot(all, token) != nullptr || MayBeHere(all, token)) continue;
+    return NumberAfter(token, "") >= 0 || absl::StartsWith(token, "GPU-") ? token : "";
+  }
+  return "";
 }
 
 // Applies the list that a container was started with: `variable` holds kernel numbers, or NVIDIA's
@@ -118,11 +144,9 @@ absl::Status KeepToModules(const EnvMap& env, VisibleDevices& visible) {
   for (const std::string& token : Tokens(*list)) {
     const DeviceSlot* slot = ById(visible.slots, token);
     if (slot == nullptr || !seen.insert(token).second) {
-      std::vector<int> ids;
-      for (const DeviceSlot& known : visible.slots) ids.push_back(known.id);
       return absl::InvalidArgumentError(absl::StrCat(
           visible.variable, "=", *list, " names ", token, slot == nullptr ? "" : " twice",
-          "; the modules of this node are ", ids.empty() ? "none" : FormatIds(ids)));
+          "; the modules of this node are ", KnownIds(visible.slots)));
     }
     kept.push_back(*slot);
   }
@@ -134,8 +158,24 @@ absl::Status KeepToModules(const EnvMap& env, VisibleDevices& visible) {
 void KeepTo(const EnvMap& env, const std::string& variable, VisibleDevices& visible) {
   const std::optional<std::string> list = Get(env, variable);
   if (!list) return;
+  if (const std::string absent = AbsentName(visible.slots, *list); !absent.empty()) {
+    visible.doubt = absl::StrCat(variable, "=", *list, " names ", absent, ", and this node has ",
+                                 KnownIds(visible.slots), "; programs see what stands before it");
+  }
   visible.slots = Named(visible.slots, *list);
   visible.by = variable;
+}
+
+// CUDA shows no device at all if one is named twice.
+void RefuseTwice(VisibleDevices& visible) {
+  std::set<std::string> seen;
+  for (const DeviceSlot& slot : visible.slots) {
+    if (seen.insert(slot.token).second) continue;
+    visible.doubt = absl::StrCat(visible.variable, " names ", slot.token,
+                                 " twice, and CUDA shows no device then");
+    visible.slots.clear();
+    return;
+  }
 }
 
 bool SameModels(const Slots& slots) {
@@ -151,6 +191,7 @@ void KeepToCuda(const EnvMap& env, VisibleDevices& visible) {
       Get(env, "CUDA_DEVICE_ORDER").value_or(named ? "FASTEST_FIRST" : "PCI_BUS_ID");
   visible.unordered = order != "PCI_BUS_ID" && !SameModels(visible.slots);
   KeepTo(env, visible.variable, visible);
+  RefuseTwice(visible);
   if (!visible.unordered) return;
   for (DeviceSlot& slot : visible.slots) {
     if (NumberAfter(slot.token, "") >= 0) slot.device = nullptr;

@@ -38,6 +38,8 @@ struct VisibleDevices {
   std::string by;  // The variable that restricts the slots; empty if all devices are visible.
   // CUDA's numbers do not follow the bus, so it is unknown which number is which device.
   bool unordered = false;
+  // Why the variable's list cannot mean what it says, as in "X=0,9 names 9, …"; empty: it can.
+  std::string doubt;
   // A variable that hlaunch does not understand and that decides instead; empty if there is none.
   std::string foreign;
 };

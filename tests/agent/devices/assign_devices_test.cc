@@ -343,14 +343,31 @@ TEST(Cuda, LeavesAnInheritedListAsItIs) {
 
 TEST(Cuda, StopsTheListAtWhatIsNoDevice) {
   const auto count = [](const char* list) {
-    return CountDevices(Asked(0, "gpu"), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
+    return CountDevices(Request(0), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
   };
   EXPECT_EQ(*count("1,2,9,3"), 2);
   EXPECT_EQ(*count("1,-1,3"), 1);
   EXPECT_EQ(*count("GPU-2a,MIG-x"), 2);
-  for (const char* none : {"-1", "", "9"}) {
-    EXPECT_THAT(count(none).status().message(), HasSubstr("CUDA_VISIBLE_DEVICES names none"))
-        << none;
+  EXPECT_EQ(*count("1,GPU-9a,3"), 1);
+  EXPECT_EQ(*count("1,2,1"), 0);
+  const EnvMap env = {{"CUDA_VISIBLE_DEVICES", "1,9"}};
+  EXPECT_THAT(AssignDevices(Request(1), kEightGpus, env)->warnings,
+              ElementsAre("CUDA_VISIBLE_DEVICES=1,9 names 9, and this node has 0-7; programs see "
+                          "what stands before it"));
+}
+
+TEST(Cuda, RefusesAListThatNamesOtherDevicesWhereDevicesAreAskedFor) {
+  const auto refusal = [](const char* list) {
+    const auto count = CountDevices(Asked(0, "gpu"), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
+    return std::string(count.status().message());
+  };
+  EXPECT_EQ(refusal("0,9"),
+            "CUDA_VISIBLE_DEVICES=0,9 names 9, and this node has 0-7; programs see what stands "
+            "before it; correct the list or unset it");
+  EXPECT_THAT(refusal("GPU-9a"), HasSubstr("names GPU-9a"));
+  EXPECT_THAT(refusal("0,1,0"), HasSubstr("names 0 twice, and CUDA shows no device then"));
+  for (const char* none : {"-1", ""}) {
+    EXPECT_THAT(refusal(none), HasSubstr("CUDA_VISIBLE_DEVICES names none")) << none;
   }
 }
 
