@@ -19,7 +19,7 @@
 namespace hlaunch {
 namespace {
 
-// PBS_NODEFILE has one line for each process that a node was given.
+// PBS_NODEFILE and LSB_DJOB_HOSTFILE have one line for each process that a node was given.
 HostsOfJob ReadNodeFile(const std::string& path) {
   HostsOfJob hosts;
   std::ifstream file(path);
@@ -145,7 +145,13 @@ HostsOfJob HostsOfPbs(const Surroundings& surroundings) {
 }
 
 HostsOfJob HostsOfLsf(const Surroundings& surroundings) {
-  return ReadHostSlots(surroundings.environment.Get("LSB_MCPU_HOSTS"));
+  const Environment& environment = surroundings.environment;
+  HostsOfJob hosts = ReadHostSlots(environment.Get("LSB_MCPU_HOSTS"));
+  // Of very many hosts only the file has all.
+  if (hosts.names.empty()) {
+    hosts = ReadNodeFile(surroundings.root + environment.Get("LSB_DJOB_HOSTFILE"));
+  }
+  return hosts;
 }
 
 HostsOfJob HostsOfSge(const Surroundings& surroundings) {

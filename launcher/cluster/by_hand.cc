@@ -15,7 +15,7 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kNodeCounts[] = "NNODES|NUM_NODES";
+constexpr char kNodeCounts[] = "NNODES|NUM_NODES|AZUREML_NODE_COUNT";
 constexpr char kNodeRank[] = "NODE_RANK";
 constexpr char kPerNode[] = "NPROC_PER_NODE|LOCAL_WORLD_SIZE";
 

@@ -66,6 +66,15 @@ std::vector<SystemRow> MakeTable() {
                   .nnodes = "LWS_GROUP_SIZE",
                   .rank = "LWS_WORKER_INDEX",
                   .hosts = "LWS_LEADER_ADDRESS"});
+  // The pytorch plugin numbers all pods, while VC_TASK_INDEX begins anew with each kind of them.
+  rows.push_back({.word = "volcano",
+                  .title = "a pod of a Volcano job with the pytorch plugin",
+                  .proof = {"VC_TASK_INDEX|VK_TASK_INDEX", "MASTER_ADDR", "RANK", "WORLD_SIZE"},
+                  .absent = {"LOCAL_RANK", "TORCHELASTIC_RUN_ID"},
+                  .nnodes = "WORLD_SIZE",
+                  .rank = "RANK",
+                  .hosts = "MASTER_ADDR",
+                  .port = "MASTER_PORT"});
   // If a job has masters besides workers, no variable says to which task this pod belongs.
   rows.push_back({.word = "volcano",
                   .title = "a pod of a Volcano job with masters and workers",

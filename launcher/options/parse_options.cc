@@ -392,7 +392,8 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   const bool own_starter =
       std::any_of(place.values.begin(), place.values.end(),
                   [](const PlaceValue& value) { return value.name == "--launch-agent"; });
-  if (own_starter) options.hosts.system = place.cluster;
+  // Grid Engine's list of hosts and slots is a file of the first host alone.
+  if (own_starter && place.cluster != "sge") options.hosts.system = place.cluster;
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);

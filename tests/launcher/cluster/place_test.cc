@@ -471,6 +471,14 @@ TEST(FindPbs, TellsATaskFromTheJobScript) {
   EXPECT_EQ(Texts(pbs({"PBS_NODENUM=1", "PBS_TASKNUM=2"}, "x"))[1], "--node-rank=1 (PBS_NODENUM)");
 }
 
+TEST(FindLsf, ReadsTheFileWhereTheVariableIsMissing) {
+  Root root;
+  root.Write("/hosts", "n1\nn1\nn2\n");
+  EXPECT_THAT(FindPlace(Of({"LSB_JOBID=9", "LSB_DJOB_HOSTFILE=/hosts"}, "n2", root.path()), "auto")
+                  .refusal.message(),
+              HasSubstr("one node of the 2 of LSF job 9"));
+}
+
 TEST(FindLsf, NeedsAWordOrJsrun) {
   const std::vector<std::string> job = {"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 4 n2 2"};
   EXPECT_THAT(FindPlace(Of(job, "n2"), "auto").refusal.message(),
@@ -596,6 +604,11 @@ TEST(FindByRow, FindsTheSecondNodeOfEachSystem) {
        {"KUBERNETES_SERVICE_HOST=10.0.0.1", "VC_TASK_INDEX=1", "VC_WORKER_HOSTS=w-0.j,w-1.j"},
        {"--nnodes=2 (VC_WORKER_HOSTS)", "--node-rank=1 (VC_TASK_INDEX)",
         "--rdzv-endpoint=w-0.j:29400 (VC_WORKER_HOSTS)"}},
+      {"volcano",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "VC_TASK_INDEX=0", "VC_WORKER_HOSTS=w-0.j",
+        "MASTER_ADDR=m-0.j", "MASTER_PORT=23456", "RANK=1", "WORLD_SIZE=2"},
+       {"--nnodes=2 (WORLD_SIZE)", "--node-rank=1 (RANK)",
+        "--rdzv-endpoint=m-0.j:23456 (MASTER_ADDR)"}},
       {"condor",
        {"_CONDOR_PROCNO=1", "_CONDOR_NPROCS=2"},
        {"--nnodes=2 (_CONDOR_NPROCS)", "--node-rank=1 (_CONDOR_PROCNO)"}},
@@ -603,6 +616,10 @@ TEST(FindByRow, FindsTheSecondNodeOfEachSystem) {
        {"MASTER_ADDR=n1", "MASTER_PORT=777", "NODE_RANK=1", "NNODES=2", "WORLD_SIZE=16"},
        {"--nnodes=2 (NNODES)", "--node-rank=1 (NODE_RANK)", "--master-addr=n1 (MASTER_ADDR)",
         "--master-port=777 (MASTER_PORT)"}},
+      {"env",
+       {"MASTER_ADDR=n1", "NODE_RANK=1", "AZUREML_NODE_COUNT=2", "WORLD_SIZE=2", "RANK=1"},
+       {"--nnodes=2 (AZUREML_NODE_COUNT)", "--node-rank=1 (NODE_RANK)",
+        "--master-addr=n1 (MASTER_ADDR)"}},
   };
   for (const Described& system : systems) {
     const ClusterPlace place = FindPlace(Of(system.entries), "auto");

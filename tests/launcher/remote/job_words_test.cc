@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -83,6 +85,20 @@ TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
             "--nnodes 2:2 --node-rank 1 --rdzv-id id --rdzv-conf is_host=0 --on-host-loss "
             "end --cluster slurm "
             "--quiet");
+}
+
+// The file with the hosts and slots is not on the other hosts.
+TEST(WordsForHost, TakeGridEnginesSlotsFromHere) {
+  const std::string file = testing::TempDir() + "/hlaunch_pe_hosts";
+  std::ofstream(file) << "n1 4 all.q@n1 UNDEFINED\nn2 2 all.q@n2 UNDEFINED\n";
+  Options options =
+      Parse({"--hosts", "allocation", "t.py"}, Environment({"JOB_ID=9", "PE_HOSTFILE=" + file}));
+  std::filesystem::remove(file);
+  EXPECT_EQ(options.hosts.hosts, "n1:4,n2:2");
+  std::vector<TargetHost> hosts = {{"", "n1", 4}, {"", "n2", 2}};
+  ASSERT_TRUE(FitNodesToHosts(options, hosts).ok());
+  EXPECT_THAT(absl::StrJoin(WordsForHost(options, hosts[1], 1, "id"), " "),
+              HasSubstr("--cluster none --nproc-per-node 2"));
 }
 
 TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
