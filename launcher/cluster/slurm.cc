@@ -65,10 +65,30 @@ bool IsBelowBatchScript(const Surroundings& surroundings) {
   return found != ancestors.end() && found != ancestors.begin();
 }
 
+int PartsOfJob(const Environment& environment) {
+  return IntFrom(environment.Get("SLURM_HET_SIZE"), 2, kMaxNodes);
+}
+
+// Returns the nodes of each part of a heterogeneous job, part by part. Empty: not each is known.
+std::vector<std::string> NodesOfParts(const Environment& environment, int parts) {
+  std::vector<std::string> all;
+  for (int i = 0; i < parts; ++i) {
+    const Variable list = FirstSet(environment, absl::StrCat("SLURM_JOB_NODELIST_HET_GROUP_", i,
+                                                             "|SLURM_JOB_NODELIST_PACK_GROUP_", i));
+    const auto hosts = ExpandHostlist(list.value, kMaxNodes);
+    if (!hosts.ok() || hosts->empty()) return {};
+    all.insert(all.end(), hosts->begin(), hosts->end());
+  }
+  return all;
+}
+
 // The place of a process in a job and in no step of it: it runs alone, where it was started.
 ClusterPlace OutsideOfSteps(const Surroundings& surroundings, const std::string& job, bool told) {
   const Environment& environment = surroundings.environment;
-  const std::string nodes = Either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+  const size_t of_parts = NodesOfParts(environment, PartsOfJob(environment)).size();
+  const std::string nodes = of_parts > 0
+                                ? absl::StrCat(of_parts)
+                                : Either(environment, "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   ClusterPlace place = NoPlace(
       absl::StrCat("Slurm job ", PrintableLine(job),
                    ", but no step of it, which srun starts (there is no SLURM_STEP_ID): write ",
@@ -125,6 +145,22 @@ absl::Status Wrong(const Environment& environment, const char* name, absl::strin
       absl::StrCat(name, " '", PrintableLine(environment.Get(name).substr(0, 80)), "': ", why));
 }
 
+// Slurm numbers the nodes of a heterogeneous step part by part and sorts their list by name.
+// Returns `hosts`, that list, in the order of the numbers; empty: the order cannot be told.
+std::vector<std::string> InOrderOfParts(const Environment& environment, int parts,
+                                        const std::vector<std::string>& hosts, int rank) {
+  std::vector<std::string> ordered = NodesOfParts(environment, parts);
+  const auto is_other = [&hosts](const std::string& host) {
+    return std::find(hosts.begin(), hosts.end(), host) == hosts.end();
+  };
+  ordered.erase(std::remove_if(ordered.begin(), ordered.end(), is_other), ordered.end());
+  const std::string own = environment.Get("SLURMD_NODENAME");
+  const bool known = ordered.size() == hosts.size() &&
+                     std::is_permutation(ordered.begin(), ordered.end(), hosts.begin()) &&
+                     (own.empty() || ordered[static_cast<size_t>(rank)] == own);
+  return known ? ordered : std::vector<std::string>();
+}
+
 // Reads the step's nodes.
 //
 // Errors:
@@ -141,10 +177,20 @@ absl::StatusOr<Nodes> ReadNodes(const Environment& environment) {
   const auto hosts = ExpandHostlist(environment.Get("SLURM_STEP_NODELIST"), kMaxNodes);
   if (!hosts.ok()) return Wrong(environment, "SLURM_STEP_NODELIST", hosts.status().message());
   nodes.hosts = *hosts;
-  if (nodes.count() == count) return nodes;
-  return Wrong(
-      environment, "SLURM_STEP_NODELIST",
-      absl::StrCat("names ", nodes.count(), " hosts and SLURM_STEP_NUM_NODES says ", count));
+  if (nodes.count() != count) {
+    return Wrong(
+        environment, "SLURM_STEP_NODELIST",
+        absl::StrCat("names ", nodes.count(), " hosts and SLURM_STEP_NUM_NODES says ", count));
+  }
+  if (const int parts = PartsOfJob(environment); parts > 0) {
+    nodes.hosts = InOrderOfParts(environment, parts, *hosts, nodes.rank);
+    if (nodes.hosts.empty()) {
+      return Wrong(environment, "SLURM_STEP_NODELIST",
+                   "the step is heterogeneous (SLURM_HET_SIZE), and SLURM_JOB_NODELIST_HET_GROUP_0 "
+                   "and on do not tell the numbers of its nodes");
+    }
+  }
+  return nodes;
 }
 
 // Returns the options that give each of the fewer tasks as much as `tasks` of them had.
@@ -351,12 +397,6 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   }
   const std::string way_out = absl::StrCat(
       "; give --nnodes, --node-rank and --rdzv-endpoint, or --cluster none for one node");
-  if (IntFrom(environment.Get("SLURM_HET_SIZE"), 2, kMaxNodes) > 0) {
-    return RefusedPlace("slurm", absl::StrCat("step ", step->name, " is heterogeneous ",
-                                              "(SLURM_HET_SIZE), and no variable has the nodes of "
-                                              "all its parts",
-                                              way_out));
-  }
   const absl::StatusOr<Nodes> nodes = ReadNodes(environment);
   const std::string node = nodes.ok() ? nodes->hosts[static_cast<size_t>(nodes->rank)] : "";
   if (!told && IsStray(surroundings, node)) {

@@ -82,6 +82,15 @@ class Steps(SlurmTest):
         self.assertRegex(job, r"^\d+\.0$")
         self.assertEqual({worker["MASTER_ADDR"] for worker in workers}, {lab.SUBNET + ".10"})
 
+    def test_a_heterogeneous_step_is_one_job_in_the_order_of_its_parts(self):
+        part = ["hlaunch", jobs.WORKER, "env"]
+        run = self.slurm.start("srun", "-w", "node2", "-n1", *part, ":", "-w", "node[0-1]", "-N2", "-n2",
+                               *part, env=ENV)
+        self.assert_done(run)
+        workers = sorted(jobs.environments(run), key=lambda worker: int(worker["RANK"]))
+        self.assertEqual([worker["NODE_RANK"] for worker in workers], list("012"), str(run))
+        self.assertEqual({worker["MASTER_ADDR"] for worker in workers}, {lab.SUBNET + ".12"}, str(run))
+
     def test_two_jobs_share_the_nodes(self):
         flag = self.slurm.folder / "both"
         runs = [self.srun(jobs.WORKER, "env", "await", flag, options=["-c1"]) for _ in range(2)]

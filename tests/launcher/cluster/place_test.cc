@@ -310,6 +310,25 @@ TEST(FindSlurm, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(refusal({"SLURM_HET_SIZE=2"}), HasSubstr("heterogeneous"));
 }
 
+// Slurm sorts the list of the step, and numbers its nodes part by part.
+TEST(FindSlurm, NumbersTheNodesOfAHeterogeneousStepByItsParts) {
+  const std::vector<std::string> parts = {"SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=n04",
+                                          "SLURM_JOB_NODELIST_HET_GROUP_1=n[01-03]",
+                                          "SLURMD_NODENAME=n03"};
+  const ClusterPlace place = FindPlace(Of(Step(parts)), "auto");
+  EXPECT_TRUE(place.refusal.ok()) << place.refusal;
+  EXPECT_EQ(Texts(place)[2], absl::StrCat("--rdzv-endpoint=n04:", kPort, " (SLURM_STEP_NODELIST)"));
+  std::vector<std::string> wrong = parts;
+  wrong.back() = "SLURMD_NODENAME=n04";
+  EXPECT_THAT(FindPlace(Of(Step(wrong)), "auto").refusal.message(),
+              HasSubstr("do not tell the numbers of its nodes"));
+  const std::vector<std::string> shell = {"SLURM_JOB_ID=17", "SLURM_HET_SIZE=2",
+                                          "SLURM_JOB_NODELIST_HET_GROUP_0=n04",
+                                          "SLURM_JOB_NODELIST_HET_GROUP_1=n[01-03]"};
+  EXPECT_THAT(FindPlace(Of(shell), "auto").warnings,
+              ElementsAre(HasSubstr("one node of the 4 of Slurm job 17")));
+}
+
 TEST(MeetingPort, DiffersForJobsAndStepsThatMayShareAHost) {
   std::set<uint16_t> ports;
   for (uint64_t job = 100000; job < 100100; ++job) {

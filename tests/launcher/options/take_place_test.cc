@@ -246,7 +246,8 @@ TEST(ExplainPlace, SaysWhyNothingIsTaken) {
             "cluster: none\nno variable of a scheduler or of another launcher is set\n");
   EXPECT_THAT(Explained({}, {"PET_NNODES=2", "KUBERNETES_SERVICE_HOST=1"}),
               HasSubstr("PET_NNODES  given"));
-  EXPECT_THAT(Explained({}, Step({"SLURM_HET_SIZE=2"})), HasSubstr("is heterogeneous"));
+  EXPECT_THAT(Explained({}, Step({"SLURM_STEP_TASKS_PER_NODE=1("})),
+              HasSubstr("SLURM_STEP_TASKS_PER_NODE '1('"));
 }
 
 TEST(TakePlace, TakesTheTasksOfANodeWhateverIsSaidOfNodes) {
