@@ -12,7 +12,7 @@ import jobs
 import lab
 
 
-class Mpirun(jobs.JobTest):
+class OnEnteredNodes(jobs.JobTest):
     """mpirun runs in node0's network and sees this host's processes, so that its remote shell can
     be a script that enters the nodes."""
 
@@ -21,22 +21,30 @@ class Mpirun(jobs.JobTest):
         self.agent = self.lab.folder / "enter"
         lines = ["#!/bin/sh", '[ "$1" = -x ] && shift  # Hydra speaks ssh.',
                  "host=$1; shift", "case $host in"]
-        lines += [f'{node.ip}) exec {" ".join(node.enter())} sh -c "$*";;' for node in self.nodes]
+        names = [f"{node.ip}" for node in self.nodes]
+        names[0] += "|localhost"
+        lines += [f'{name}) exec {" ".join(node.enter())} sh -c "$*";;'
+                  for name, node in zip(names, self.nodes)]
         self.agent.write_text("\n".join([*lines, "esac", "exit 9"]) + "\n", encoding="utf-8")
         self.agent.chmod(0o755)
         self.env = {"PYTHON_EXEC": jobs.PYTHON, "PATH": f"{lab.BIN}:/usr/bin:/bin"}
 
-    def mpirun(self, program, *words):
-        if not shutil.which(program):
-            self.skipTest(f"no {program} here (Debian: openmpi-bin, mpich)")
+    def enter(self, program, *words):
         node = self.nodes[0]
         enter, node.enter = node.enter, lambda: ["nsenter", "-t", str(node.init), "-n", "-u", "--"]
         try:
             run = node.start(program, *words, env=self.env)
         finally:
             node.enter = enter
-        self.addCleanup(run.process.kill)  # mpirun is none of the node's processes.
+        self.addCleanup(run.process.kill)  # It is none of the node's processes.
         return run
+
+
+class Mpirun(OnEnteredNodes):
+    def mpirun(self, program, *words):
+        if not shutil.which(program):
+            self.skipTest(f"no {program} here (Debian: openmpi-bin, mpich)")
+        return self.enter(program, *words)
 
     def open_mpi(self, per_node, *words, options=()):
         hosts = ",".join(f"{node.ip}:{per_node}" for node in self.nodes)
