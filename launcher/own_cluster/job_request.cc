@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "agent/devices/assign_devices.h"
 #include "agent/devices/device.h"
@@ -80,7 +81,11 @@ absl::Status SetWorkers(const Options& options, JobRequest& request) {
   }
   request.workers = 0;
   const std::vector<DeviceKind> kinds = KindsOfWord(options.nproc_word);
-  if (kinds.size() == 1 && !options.devices.none) request.devices = KindName(kinds[0]);
+  if (!kinds.empty() && !options.devices.none) {
+    request.devices = absl::StrJoin(kinds, ",", [](std::string* out, DeviceKind kind) {
+      absl::StrAppend(out, KindName(kind));
+    });
+  }
   if ((!kinds.empty() || options.nproc_word == "auto") && !options.devices.none) {
     return absl::OkStatus();
   }

@@ -31,7 +31,7 @@ struct JobRequest {
   std::string name;                      // For people: the script's name.
   int min_nodes = 1, max_nodes = 1;      // As in --nnodes.
   int workers = 1;                       // On each node; 0: as many as its free devices of a kind.
-  std::string devices = "auto";          // "auto", "none", or a kind: "hpu", "cuda" …
+  std::string devices = "auto";          // "auto", "none", or kinds: "hpu", "cuda,rocm" …
   std::vector<std::string> hosts;        // Only on these hosts; empty: on any.
   std::vector<std::string> labels;       // Only on hosts that have all of these.
   bool exclusive = false;                // No other job runs on its hosts.

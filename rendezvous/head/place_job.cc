@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/round/quorum.h"
 
@@ -45,7 +46,7 @@ std::vector<const HostRoom*> Allowed(const JobRequest& request,
 std::vector<std::string> KindsToTry(const JobRequest& request,
                                     const std::vector<const HostRoom*>& allowed) {
   if (request.devices == "none") return {""};
-  if (request.devices != "auto") return {request.devices};
+  if (request.devices != "auto") return absl::StrSplit(request.devices, ',');
   std::map<std::string, int> counts;
   for (const HostRoom* host : allowed) {
     for (const auto& [kind, room] : host->kinds) counts[kind] += room.all;

@@ -81,6 +81,7 @@ TEST(RequestOf, GivesPartsTheWordsThatPlacingDoesNotDecide) {
 
 TEST(RequestOf, SaysWhatWorkersHold) {
   EXPECT_EQ(Request({"--nproc-per-node", "hpu", "t.py"})->devices, "hpu");
+  EXPECT_EQ(Request({"--nproc-per-node", "gpu", "t.py"})->devices, "cuda,rocm");
   EXPECT_EQ(Request({"--nproc-per-node", "hpu", "t.py"})->workers, 0);
   EXPECT_EQ(Request({"--nproc-per-node", "auto", "t.py"})->devices, "auto");
   EXPECT_EQ(Request({"--nproc-per-node", "auto", "t.py"})->workers, 0);

@@ -117,6 +117,20 @@ TEST(PlaceJob, TakesSlotsOfAnyHostIfNoDevicesAreWanted) {
   EXPECT_THAT(HostsOf(PlaceJob(request, {Empty("node1")})), ElementsAre("node1"));
 }
 
+TEST(PlaceJob, GivesAJobThatAsksForOneOfSomeKindsNoSlots) {
+  JobRequest request = Need(1, 0);
+  request.devices = "cuda,rocm";
+  const Placement none = PlaceJob(request, {Empty("node1"), Room("node2", 0, {})});
+  EXPECT_THAT(none.nodes, testing::IsEmpty());
+  EXPECT_FALSE(none.waits_for_jobs);
+  HostRoom amd = Room("node3", 0, {});
+  amd.kinds = {{"rocm", {4, Upto(4)}}};
+  const Placement placement = PlaceJob(request, {Empty("node1"), Room("node2", 0, {}), amd});
+  ASSERT_THAT(HostsOf(placement), ElementsAre("node3"));
+  EXPECT_EQ(placement.kind, "rocm");
+  EXPECT_EQ(placement.nodes[0].workers, 4);
+}
+
 TEST(PlaceJob, GivesAllNodesTheSameKind) {
   HostRoom other = Empty("node2");
   other.kinds = {{"cuda", {8, Upto(8)}}};
