@@ -162,6 +162,10 @@ absl::StatusOr<JobRequest> RequestOf(const Options& options, const Environment& 
   request.min_nodes = options.policy.min_nodes;
   request.max_nodes = options.policy.max_nodes;
   request.spares = options.policy.spares;
+  if (!options.placing.hosts.empty() && !SaysOption(options, "--nnodes")) {
+    const int named = static_cast<int>(options.placing.hosts.size());
+    request.min_nodes = request.max_nodes = std::max(1, named - request.spares);
+  }
   HLAUNCH_RETURN_IF_ERROR(SetWorkers(options, request));
   HLAUNCH_RETURN_IF_ERROR(SetHosts(options.placing, request));
   request.options = WordsOfPart(options);

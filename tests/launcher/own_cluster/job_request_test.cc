@@ -58,6 +58,13 @@ TEST(RequestOf, SaysHowManyNodesWithWhat) {
   EXPECT_THAT(request->limits, ElementsAre("7:1024"));
 }
 
+TEST(RequestOf, RunsOnEachHostOfTheListUnlessTheNumberIsSaid) {
+  EXPECT_EQ(Request({"--nodes", "a,b,c", "t.py"})->max_nodes, 3);
+  EXPECT_EQ(Request({"--nodes", "a,b,c", "t.py"})->min_nodes, 3);
+  EXPECT_EQ(Request({"--nodes", "a,b,c", "--spares", "1", "t.py"})->max_nodes, 2);
+  EXPECT_EQ(Request({"--nodes", "a,b,c", "--nnodes", "1", "t.py"})->max_nodes, 1);
+}
+
 TEST(RequestOf, GivesPartsTheWordsThatPlacingDoesNotDecide) {
   EXPECT_EQ(Words({"--nnodes=2", "--nproc-per-node", "2", "--max-restarts", "3", "-v", "-m",
                    "pkg.train", "--nnodes", "7"}),
