@@ -269,6 +269,20 @@ absl::Status CheckPrograms(absl::Span<const OtherProgramWish> others, const Work
                                                  ": give -n, the number of all ranks"));
 }
 
+// Refuses a script in a descriptor of this process, which all workers but rank 0 have not.
+absl::Status CheckScriptOfAll(const Options& options) {
+  const std::string& script = options.script.command.front();
+  const bool descriptor = script == "/dev/stdin" || absl::StartsWith(script, "/dev/fd/") ||
+                          absl::StartsWith(script, "/proc/self/fd/");
+  if (!descriptor || options.script.module || options.worker.stdin_to == StdinTo::kAll) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(script,
+                   " is this process's, and every worker reads its script: write it to a "
+                   "file"));
+}
+
 // Sets the workers: what the user says about them, and what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -285,6 +299,7 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
     HLAUNCH_RETURN_IF_ERROR(CheckPrograms(options.others, spec.worker));
   }
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
+  if (!lone_worker) HLAUNCH_RETURN_IF_ERROR(CheckScriptOfAll(options));
   if (lone_worker && !spec.worker.stdin_to) spec.worker.stdin_to = StdinTo::kRank0;
   return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
 }

@@ -130,6 +130,13 @@ absl::Status NotRunnable(const std::string& path) {
       absl::StrCat(path, " is not executable; run: chmod +x ", path));
 }
 
+absl::Status IsPipe(const std::string& path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   " is a pipe, which can be read once, and every worker reads its script, "
+                   "again after a restart: write it to a file"));
+}
+
 absl::StatusOr<std::string> FindProgram(const std::string& name, const Environment& environment) {
   if (!HasSlash(name)) {
     if (const auto found = FindInPath(name, environment)) return *found;
@@ -142,6 +149,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const Environme
       return NoSuch("program", name, "");
     case FileKind::kDirectory:
       return absl::FailedPreconditionError(absl::StrCat(name, " is a directory, not a program"));
+    case FileKind::kPipe:
+      return IsPipe(name);
     case FileKind::kFile:
       break;
   }
@@ -162,6 +171,7 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   if (kind == FileKind::kNone) {
     return NoSuch("script", script, HintFor(script));
   }
+  if (kind == FileKind::kPipe) return IsPipe(script);
   if (kind == FileKind::kFile && absl::EndsWith(script, ".ipynb")) return IsNotebook(script);
   if (kind == FileKind::kDirectory && KindOf(script + "/__main__.py") != FileKind::kFile) {
     return absl::FailedPreconditionError(

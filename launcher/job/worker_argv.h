@@ -27,7 +27,7 @@ namespace hlaunch {
 //   NotFound - there is no such script, program or interpreter; the message says where it was
 //     looked for.
 //   PermissionDenied - the file exists but cannot be read or run.
-//   FailedPrecondition - the script or program is a directory.
+//   FailedPrecondition - the script or program is a directory or a pipe.
 absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& request,
                                                         const Environment& environment);
 

@@ -17,6 +17,7 @@ namespace hlaunch {
 FileKind KindOf(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0) return FileKind::kNone;
+  if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) return FileKind::kPipe;
   return S_ISDIR(status.st_mode) ? FileKind::kDirectory : FileKind::kFile;
 }
 

@@ -13,7 +13,8 @@
 
 namespace hlaunch {
 
-enum class FileKind { kNone, kDirectory, kFile };
+// A pipe or a socket gives its bytes to one reader, once.
+enum class FileKind { kNone, kDirectory, kPipe, kFile };
 
 // Follows links.
 FileKind KindOf(const std::string& path);

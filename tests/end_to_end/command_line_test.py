@@ -42,6 +42,10 @@ MISUSES = [
     Misuse(["nothing.py"], jobs.NOT_FOUND, r"nothing\.py"),
     Misuse(["--no-python", "./nothing"], jobs.NOT_FOUND, r"\./nothing"),
     Misuse(["--no-python", "./no-run-bit"], jobs.NOT_EXECUTABLE, r"\./no-run-bit"),
+    Misuse(["--nproc-per-node", "2", "/dev/stdin"], jobs.USAGE, r"/dev/stdin.*write it to a file"),
+    Misuse(["--hosts", "localhost,127.0.0.1", W], jobs.USAGE,
+           r"localhost and 127\.0\.0\.1 are both this host.*as in localhost:2"),
+    Misuse(["./pipe.py"], jobs.NOT_EXECUTABLE, r"\./pipe\.py is a pipe.*write it to a file"),
     Misuse(["--no-python", "/etc"], jobs.NOT_EXECUTABLE, r"/etc"),
     Misuse([W], jobs.NOT_FOUND, r"no-such-python", {"PYTHON_EXEC": "no-such-python"}),
 ]
@@ -60,6 +64,7 @@ class CommandLine(jobs.JobTest):
 
     def test_misuse_gets_one_line_and_its_own_code(self):
         (self.nodes[0].folder / "no-run-bit").write_text("#!/bin/sh\n", encoding="utf-8")
+        os.mkfifo(self.nodes[0].folder / "pipe.py")
         for misuse in MISUSES:
             with self.subTest(" ".join(misuse.words)):
                 run = self.hlaunch(*misuse.words, env=misuse.env)

@@ -236,6 +236,10 @@ TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
       HasSubstr("3 workers, but CUDA_VISIBLE_DEVICES=0,1 has 2"));
   EXPECT_THAT(refused({"--nnodes=2", "--compat=slurm", "x"}), HasSubstr("SLURM_JOB_NODELIST"));
   EXPECT_EQ(refused({"--nnodes=2", "--compat=slurm", "x"}, {"SLURM_JOB_NODELIST=a,b"}), "");
+  EXPECT_THAT(refused({"--nproc-per-node=2", "/dev/stdin"}),
+              HasSubstr("/dev/stdin is this process's, and every worker reads its script"));
+  EXPECT_EQ(refused({"/dev/stdin"}), "");
+  EXPECT_EQ(refused({"--nproc-per-node=2", "--stdin=all", "/dev/stdin"}), "");
 }
 
 TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {

@@ -53,6 +53,17 @@ class MakeWorkerArgvTest : public testing::Test {
   std::filesystem::path root_;
 };
 
+TEST_F(MakeWorkerArgvTest, RefusesAPipeAndReadsNothingOfIt) {
+  ASSERT_EQ(::mkfifo(At("work/train.py").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(At("work/tool").c_str(), 0700), 0);
+  for (const ScriptRequest& request : {ScriptRequest{{"train.py"}}, ScriptRequest{{"./tool"}},
+                                       ScriptRequest{{"./tool"}, false, true}}) {
+    const auto argv = Make(request);
+    EXPECT_TRUE(absl::IsFailedPrecondition(argv.status())) << argv.status();
+    EXPECT_THAT(argv.status().message(), HasSubstr("is a pipe, which can be read once"));
+  }
+}
+
 TEST_F(MakeWorkerArgvTest, SeeksFilesInTheWorkersDirectory) {
   Write("there/train.py", "", 0644);
   Write("there/solver", "#!/bin/sh\n", 0755);
