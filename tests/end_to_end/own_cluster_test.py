@@ -166,7 +166,7 @@ class Jobs(ClusterTest):
         self.await_state(number, "ended")
 
     def test_undrain_disturbs_no_job(self):
-        run = self.cluster.user("ann", 0, "--nodes", "node1,node2", "--nnodes", 2, "tick.py", 10**9)
+        run = self.cluster.user("ann", 0, "--nodes", "node1,node2", "tick.py", 10**9)
         before = self.ranks(run, 2)
         number = self.cluster.json("ann", 0, "ps")["jobs"][0]["number"]
         drained = self.cluster.root(0, "drain", "node2", "--reason", "ECC errors")
