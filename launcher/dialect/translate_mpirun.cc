@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "launcher/cluster/place.h"
 #include "launcher/dialect/launcher_settings.h"
 #include "launcher/dialect/mpirun_line.h"
 #include "launcher/dialect/mpirun_words.h"
@@ -99,7 +100,11 @@ bool IsInAllocation(const Environment& environment) {
     return std::none_of(names.begin(), names.end(),
                         [&environment](const char* name) { return environment.Get(name).empty(); });
   };
-  if (all_set({"SLURM_HET_SIZE"}) || all_set({"JSM_NAMESPACE_SIZE"})) return false;
+  for (const char* inner : {"SLURM_HET_SIZE", "JSM_NAMESPACE_SIZE", "TORCHELASTIC_RUN_ID"}) {
+    if (all_set({inner})) return false;
+  }
+  const std::string task = environment.Get("PBS_TASKNUM");
+  if (!task.empty() && task != "1") return false;  // The job's script is task 1.
   if (all_set({"SLURM_STEP_ID"}) && environment.Get("SLURM_STEP_NUM_TASKS") != "1") return false;
   return all_set({"SLURM_JOB_ID", "SLURM_JOB_NODELIST"}) ||
          all_set({"PBS_JOBID", "PBS_NODEFILE"}) || all_set({"LSB_JOBID", "LSB_MCPU_HOSTS"}) ||
@@ -110,6 +115,15 @@ bool IsInAllocation(const Environment& environment) {
 bool StartsSlurmNodes(const Environment& environment) {
   return IsInAllocation(environment) && !environment.Get("SLURM_JOB_ID").empty() &&
          environment.Get("SLURM_JOB_NUM_NODES") != "1";
+}
+
+// Whether a scheduler whose nodes a plain hlaunch does not start gave the job several hosts.
+bool HasSeveralHosts(const Environment& environment) {
+  if (!environment.Get("SLURM_JOB_ID").empty()) return false;
+  const ClusterPlace place = AllocationPlace(Surroundings{environment, "", {}, ""});
+  return std::any_of(place.values.begin(), place.values.end(), [](const PlaceValue& value) {
+    return value.name == "--nnodes" && value.value != "1";
+  });
 }
 
 // Runs a job of this host alone without a start of hosts. Returns whether it is one.
@@ -127,15 +141,19 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   if (!timeout.empty() && !Says(line, "--timeout")) {
     line.words.push_back(absl::StrCat("--timeout=", timeout));
   }
-  const bool hosts_by_default =
-      StartsSlurmNodes(environment) || !environment.Get(kEnvHosts).empty();
-  const bool here = KeepHere(hosts_by_default, line) || !hosts_by_default;
-  const bool says_where = std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
-                                      [&line](const char* name) { return Says(line, name); }) ||
-                          !line.hosts.empty() || !line.hostfile.empty();
-  const bool says_number = !line.ranks.empty() || !line.per_node.empty();
+  const bool has_variable = !environment.Get(kEnvHosts).empty();
+  const bool hosts_by_default = has_variable || StartsSlurmNodes(environment);
+  const bool kept_here = KeepHere(hosts_by_default, line);
+  const bool here = kept_here || !hosts_by_default;
   const bool named = !line.hosts.empty() || !line.hostfile.empty();
-  if (!says_where && !says_number && IsInAllocation(environment)) line.hosts = "allocation";
+  const bool says_where = has_variable || kept_here || named ||
+                          std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
+                                      [&line](const char* name) { return Says(line, name); });
+  const bool says_number = !line.ranks.empty() || !line.per_node.empty();
+  if (!says_where && IsInAllocation(environment) &&
+      (!says_number || HasSeveralHosts(environment))) {
+    line.hosts = "allocation";
+  }
   const bool one_host = here && line.hosts.empty() && line.hostfile.empty();
   // A variable does not replace the scheduler's own starter.
   if (one_host || (line.shell_is_default && !named)) line.shell.clear();

@@ -28,8 +28,8 @@ bool IsMpirunName(absl::string_view argv0);
 
 // Translates a line of mpirun or mpiexec. `words` follow the program's name. A word that neither of
 // them has may be an option of hlaunch. Of `environment`, only variables that replace words of
-// mpirun or that -x names are used. `read` returns the text of the files that the line names; the
-// rest is pure.
+// mpirun or that -x names are used, and a scheduler's. `read` returns the text of the files that
+// the line names; a scheduler's list of hosts is read besides, and the rest is pure.
 //
 // Errors:
 //   InvalidArgument - one line that names the word and how to fix it.

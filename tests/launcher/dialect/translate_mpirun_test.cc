@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -296,6 +298,26 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
     EXPECT_EQ(Became("x", task), "--nproc-per-node=cpu -- x") << none;
   }
   EXPECT_EQ(Became("--nproc-per-node 2 x"), "--nproc-per-node 2 -- x");
+}
+
+TEST(TranslateMpirun, TakesTheHostsOfAnAllocationBesideANumber) {
+  const std::vector<std::string> two = {"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 2 b 2"};
+  EXPECT_EQ(Became("-n 4 x", Environment(two)), "--hosts=allocation -n 4 -- x");
+  EXPECT_EQ(Became("-n 4 -ppn 2 x", Environment(two)),
+            "--hosts=allocation -n 4 --nproc-per-node=2 -- x");
+  EXPECT_EQ(Became("-n 4 -H localhost:4 x", Environment(two)), "-n 4 -- x");
+  EXPECT_EQ(Became("-n 4 x", Environment({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 4"})), "-n 4 -- x");
+  std::vector<std::string> worker = two;
+  worker.emplace_back("TORCHELASTIC_RUN_ID=1");
+  EXPECT_EQ(Became("-n 4 x", Environment(worker)), "-n 4 -- x");
+  const std::string file = testing::TempDir() + "/hlaunch_pbs_nodes";
+  std::ofstream(file) << "a\na\nb\nb\n";
+  const std::vector<std::string> pbs = {"PBS_JOBID=1", "PBS_NODEFILE=" + file};
+  EXPECT_EQ(Became("-n 4 x", Environment(pbs)), "--hosts=allocation -n 4 -- x");
+  std::vector<std::string> task = pbs;
+  task.emplace_back("PBS_TASKNUM=2");
+  EXPECT_EQ(Became("-n 4 x", Environment(task)), "-n 4 -- x");
+  std::filesystem::remove(file);
 }
 
 TEST(TranslateMpirun, SaysWhatChangesNothing) {
