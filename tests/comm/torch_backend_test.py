@@ -18,7 +18,7 @@ WORKER = pathlib.Path(__file__).with_name("torch_worker.py")
 HLAUNCH = rank_processes.PACKAGE.parent / "bin/hlaunch"
 VERBS = ["every_verb_is_as_gloos", "all_to_all_moves_lists", "works_have_futures",
          "messages_go_by_rank_and_tag", "objects_are_pickled", "functional_collectives_work",
-         "groups_are_groups", "odd_tensors", "other_backends_are_mixed_or_refused",
+         "groups_are_groups", "groups_split", "odd_tensors", "other_backends_are_mixed_or_refused",
          "a_group_can_be_made_again"]
 CALLBACKS = ["a_callback_may_wait_for_other_calls", "a_callback_that_waits_holds_up_no_other",
              "a_future_waits_for_no_other_call", "what_fails_in_a_callback_is_its_futures",
@@ -72,7 +72,7 @@ class Mixed(rank_processes.RanksTest):
         # torch keeps neither state nor source of a Work; it handles tensors on meta itself.
         known = [case for case in (*VERBS, *TRAINING, *CALLBACKS)
                  if case not in ("works_have_futures", "messages_go_by_rank_and_tag",
-                                 "odd_tensors")]
+                                 "groups_split", "odd_tensors")]
         self.assert_ranks(2, WORKER, "cpu:hlaunch,cuda:gloo", "file", *known, timeout=800)
 
 

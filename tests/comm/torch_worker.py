@@ -158,6 +158,24 @@ def groups_are_groups():
     assert data.item() == SIZE // 2, (data, mine)
 
 
+def groups_split():
+    """Before torch 2.15, torch splits only groups that are bound to a device."""
+    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 15):
+        return
+    ranks = [*range(SIZE)][::-1]
+    whole = dist.split_group(split_ranks=[ranks])
+    assert dist.get_process_group_ranks(whole) == ranks, dist.get_process_group_ranks(whole)
+    gathered = [torch.zeros(1) for _ in ranks]
+    dist.all_gather(gathered, torch.full((1,), float(RANK)), group=whole)
+    assert [each.item() for each in gathered] == ranks, gathered
+    part = dist.split_group(split_ranks=[[0]])
+    assert (part is None or part is dist.GroupMember.NON_GROUP_MEMBER) == (RANK > 0), part
+    if RANK == 0:
+        data = torch.ones(1)
+        dist.all_reduce(data, group=part)
+        assert data.item() == 1, data
+
+
 def odd_tensors():
     data = of_rank(RANK).t()
     assert not data.is_contiguous()

@@ -9,23 +9,17 @@ If the package is installed with its metadata, torch 2.5 and later know the back
 workers without the import. Needs torch 2.2 or later.
 """
 
-import collections
 import hashlib
-import socket
 import sys
 
 import torch
 import torch.distributed as dist
 
-from .process_group import ProcessGroup
-
 if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 2):
     raise ImportError(f"hlaunch.torch needs torch 2.2 or later, this is {torch.__version__}: its "
                       "store speaks an older protocol")
 
-from .torch_group import TorchBackend, TorchGroup, can_mix  # These modules need torch 2.2.
-
-_names = collections.Counter()  # By (url, name): how often this process has made such a group.
+from .torch_group import TorchBackend, TorchGroup, can_mix, make  # These modules need torch 2.2.
 
 
 def register():
@@ -37,14 +31,10 @@ def register():
 def create(options, _=None):
     """Makes a group; torch calls it."""
     others = beside(sys._getframe(1).f_locals.get("backend_config"))
-    url, opened = store_url(options.store, options.group_rank, options.timeout)
     ranks = ",".join(str(rank) for rank in options.global_ranks_in_group)
     name = f"torch/{options.group_id}/{hashlib.sha256(ranks.encode()).hexdigest()[:16]}"
-    again = _names[url, name]
-    _names[url, name] += 1
-    group = ProcessGroup(url, options.group_rank, options.group_size, f"{name}.{again}",
-                         options.timeout)
-    return (TorchBackend if others else TorchGroup)(group, options.store, opened)
+    return make(TorchBackend if others else TorchGroup, options.store, options.group_rank,
+                options.group_size, name, options.timeout)
 
 
 def beside(config):
@@ -73,37 +63,6 @@ def beside(config):
             "which are both plugins, for one and the same, and would give all tensors to the first. "
             "Make a group for each: new_group(backend=...)")
     return others
-
-
-def store_url(store, rank, timeout):
-    """Returns the URL of the store for hlaunch's ranks, and a store to keep alive, or None.
-
-    hlaunch uses a TCPStore of torch as it is, over its own connections. For any other store, rank 0
-    opens a TCPStore and writes its address to torch's store.
-    """
-    tcp = store
-    while isinstance(tcp, dist.PrefixStore):
-        tcp = tcp.underlying_store
-    opened = None
-    if not isinstance(tcp, dist.TCPStore):
-        if rank == 0:
-            opened = dist.TCPStore(own_address(), 0, None, True, timeout, wait_for_workers=False)
-            store.set("hlaunch/store", f"{opened.host}|{opened.port}")
-        host, port = store.get("hlaunch/store").decode().split("|")
-    else:
-        host, port = tcp.host, tcp.port
-    host = f"[{host}]" if ":" in host else host
-    return f"tcp://{host}:{port}?store=open", opened
-
-
-def own_address():
-    """Returns the address from which this host reaches others; sends nothing."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            return probe.getsockname()[0]
-        except OSError:
-            return "127.0.0.1"
 
 
 register()

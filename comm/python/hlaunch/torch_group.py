@@ -4,7 +4,9 @@
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
 
+from .torch_meeting import meet
 from .torch_verbs import Verbs
 
 # torch's class for the part of a group that serves one kind of device; torch's main branch calls it
@@ -19,6 +21,20 @@ def can_mix():
     except TypeError:  # "No constructor defined!"
         return False
     return True
+
+
+def make(form, store, rank, size, name, timeout):
+    """Makes a group, which is a TorchGroup or a TorchBackend. Its ranks meet at torch's `store`."""
+    group, opened = meet(store, rank, size, name, timeout)
+    let_record(form is TorchBackend)
+    return form(group, store, opened)
+
+
+def let_record(possible):
+    """torch 2.15 and later record the calls of a Backend. They cannot record those of a group that
+    is written in Python, and do not try if its backend is said to record by itself."""
+    by_themselves = getattr(c10d, "_FR_SELF_RECORDING_BACKENDS", set())
+    (by_themselves.discard if possible else by_themselves.add)("hlaunch")
 
 
 class TorchGroup(Verbs, dist.ProcessGroup):
@@ -54,6 +70,24 @@ class TorchGroup(Verbs, dist.ProcessGroup):
 
     def _get_backend_name(self):
         return "hlaunch"
+
+    supports_splitting = True
+
+    def get_group_store(self):
+        return self._store
+
+    def split_group(self, ranks, timeout=None, opts=None, group_name="", group_desc="",
+                    device_types=None):
+        """Makes a group of some ranks of this one; None if this rank is none of them."""
+        del opts, device_types  # There are no options, and one kind of device.
+        if self.rank() not in ranks:
+            return None
+        store = dist.PrefixStore(f"{group_name}/", self._store)
+        part = make(TorchGroup, store, ranks.index(self.rank()), len(ranks), f"torch/{group_name}",
+                    timeout or c10d.default_pg_timeout)
+        part.setGroupName(group_name)
+        part.setGroupDesc(group_desc or "")
+        return part
 
     def __repr__(self):
         return f"hlaunch.torch.TorchGroup(rank {self.rank()} of {self.size()}, {self._name!r})"
