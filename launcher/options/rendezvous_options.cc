@@ -206,6 +206,7 @@ const ConfRow kConf[] = {
     {"heartbeat_timeout", nullptr},
     {"keep_alive_interval", nullptr},
     {"keep_alive_max_attempt", nullptr},
+    {"cas_backoff_max_seconds", nullptr},
     {"store_type", nullptr},
     {"use_libuv", nullptr},
 };

@@ -114,12 +114,13 @@ TEST(ParseOptions, ReadsBracketedAddressWithoutPort) {
 TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
   const Options options =
       MustParse({"--rdzv-conf",
-                 " is_host=True,join_timeout=90, last_call_timeout=5,timeout=900,read_timeout=60",
+                 " is_host=True,join_timeout=90, last_call_timeout=5,timeout=900,"
+                 "cas_backoff_max_seconds=2",
                  "--nnodes=2", "--rdzv-endpoint=n0", "x"});
   EXPECT_EQ(options.node.is_host, true);
   EXPECT_EQ(options.policy.join_timeout, seconds(90));
   EXPECT_EQ(options.policy.last_call, seconds(5));
-  EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "read_timeout"));
+  EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "cas_backoff_max_seconds"));
   EXPECT_EQ(MustParse({"--rdzv_conf=is_host=0", "x"}).node.is_host, false);
   EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).node.is_host, std::nullopt);
 }
@@ -638,7 +639,7 @@ const BadLine kBadLines[] = {
     {{"--rdzv-conf", "ishost=1", "x"},
      "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
      "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "
-     "keep_alive_max_attempt, store_type, use_libuv"},
+     "keep_alive_max_attempt, cas_backoff_max_seconds, store_type, use_libuv"},
     {{"--rdzv-conf", "is_host", "x"}, "--rdzv-conf 'is_host': expected KEY=VALUE, KEY=VALUE, ..."},
     {{"--rdzv-conf", "is_host=maybe", "x"},
      "--rdzv-conf 'is_host=maybe': is_host: expected 1, true, 0 or false"},
