@@ -496,6 +496,13 @@ absl::Status JobRendezvous::ReportNodeDeath(absl::string_view node_id, Incarnati
   return status;
 }
 
+void JobRendezvous::Expect(int nodes, int ended) {
+  MutexLock lock(&state_->mu);
+  state_->table.Expect(nodes, ended, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+}
+
 void JobRendezvous::End(const Outcome& outcome) {
   MutexLock lock(&state_->mu);
   state_->table.End(outcome, state_->clock.Now());

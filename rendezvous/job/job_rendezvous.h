@@ -94,6 +94,10 @@ class JobRendezvous {
   absl::Status ReportNodeDeath(absl::string_view node_id, Incarnation incarnation,
                                const std::string& reason);
 
+  // Only `nodes` nodes were started, each once, and `ended` of them have ended: a round does not
+  // wait for more than the others.
+  void Expect(int nodes, int ended);
+
   // Ends the job with this outcome, as if decided here: all nodes are told to finish.
   void End(const Outcome& outcome);
 

@@ -150,7 +150,8 @@ GrowthVerdict DecideGrowth(const std::vector<Candidate>& waiting, const QuorumRu
                          rule.previous_nodes + rule.node_multiple, " nodes"),
             absl::StrCat("which takes ", rule.previous_nodes + rule.node_multiple - here, " more")};
   }
-  const Instant called = next == most ? now : *first + rule.last_call;
+  const bool all_here = next == most || here >= rule.expected_nodes;
+  const Instant called = all_here ? now : *first + rule.last_call;
   return {
       std::max(called, rule.grows_from),
       absl::StrCat(NameSome(names), " joined: from ", rule.previous_nodes, " to ", next, " nodes"),
@@ -173,7 +174,7 @@ QuorumVerdict DecideQuorum(const std::vector<Candidate>& candidates, const Quoru
   if (size < rule.min_nodes) return {{}, {}, WaitingReason(candidates, rule, present)};
 
   const bool all_back = rule.previous_nodes > 0 && back == rule.previous_nodes;
-  if (present < rule.max_nodes && !all_back) {
+  if (present < std::min(rule.max_nodes, rule.expected_nodes) && !all_back) {
     std::vector<Instant> since;
     for (size_t index : chosen) since.push_back(candidates[index].since);
     std::nth_element(since.begin(), since.begin() + (rule.min_nodes - 1), since.end());

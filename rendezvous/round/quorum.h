@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,8 @@ struct QuorumRule {
   int previous_nodes = 0;
   int node_multiple = 1;                // The number of nodes in a round is a multiple of this.
   Instant grows_from = Instant::min();  // No round ends for waiting nodes before this.
+  // No more nodes than these can come: once they are here, there is no last call.
+  int expected_nodes = std::numeric_limits<int>::max();
 };
 
 struct QuorumVerdict {

@@ -82,8 +82,16 @@ QuorumRule Gathering::Rule() const {
                   policy.node_multiple};
   const int largest = std::max(largest_, record_->round_nodes);
   if (policy.on_join == OnJoin::kIgnore && largest > 0) rule.max_nodes = largest;
+  if (expected_) rule.expected_nodes = ExpectedNodes();
   if (grew_at_) rule.grows_from = *grew_at_ + policy.grow_interval;
   return rule;
+}
+
+// Who was seen to go may be the same as one that was told to have ended, so only the larger number
+// counts. Requires: `expected_` is set.
+int Gathering::ExpectedNodes() const {
+  const int gone = static_cast<int>(came_.size()) - membership_.here();
+  return expected_->nodes - std::max(expected_->ended, gone);
 }
 
 // Returns whether the round that forms must have as many nodes as the previous one, for now.
@@ -123,12 +131,15 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
     return Look{std::nullopt, WaitForPause(record_->policy, record_->restart_log)};
   }
   begins_at_.reset();
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (expected_ && !seat.left && came_.size() < kMaxNodes) came_.insert(id);
+  }
   QuorumRule rule = Rule();
   if (AwaitsReplacement(t)) rule.min_nodes = std::max(rule.min_nodes, rule.previous_nodes);
   const int attached = membership_.attached();
   const bool at_last = join_deadline_ && t >= *join_deadline_;
-  const bool may_start = at_last || attached >= rule.max_nodes || attached == rule.min_nodes ||
-                         attached == rule.previous_nodes ||
+  const bool may_start = at_last || attached >= rule.max_nodes || attached >= rule.expected_nodes ||
+                         attached == rule.min_nodes || attached == rule.previous_nodes ||
                          (last_call_ends_ && t >= *last_call_ends_);
   if (!MayLook(may_start, t)) return std::nullopt;
   if (EnoughUndrained(*record_, membership_, t)) {

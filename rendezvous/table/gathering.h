@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -51,6 +52,10 @@ class Gathering {
   // it.
   void MarkUnfit(const std::string& node_id);
 
+  // Only `nodes` nodes were started, each once, and `ended` of them have ended. So nobody is
+  // awaited in vain: neither these nor nodes that have left or were given up.
+  void Expect(int nodes, int ended) { expected_ = {nodes, ended}; }
+
   // Looks, if it is time; else returns nothing. Requires: a round forms.
   std::optional<Look> LookForRound(Instant t);
   // Looks, if it is time. Returns why the round must stop for the waiting nodes, once that is due
@@ -74,6 +79,7 @@ class Gathering {
   std::vector<Candidate> Candidates(std::vector<Seat*>* seats, Instant t);
   std::vector<Candidate> Waiting(Instant t) const;
   QuorumRule Rule() const;
+  int ExpectedNodes() const;
   bool AwaitsReplacement(Instant t) const;
   void StopGrowing();
   void Want(const GrowthVerdict& verdict, Instant t);
@@ -86,12 +92,18 @@ class Gathering {
   std::optional<Instant> begins_at_;
   std::optional<Instant> last_call_ends_;
   Instant looked_;
-  std::optional<Instant> look_at_;            // Set if a look was put off to this time.
-  std::optional<Instant> grow_at_;            // When the waiting nodes get their round.
-  GrowthVerdict growth_;                      // Which nodes these are.
-  GoodMoment moment_;                         // When the running round ends for them.
-  std::optional<Instant> grew_at_;            // When a round last ended for waiting nodes.
-  int largest_ = 0;                           // Nodes in the largest round, as far as is known.
+  std::optional<Instant> look_at_;  // Set if a look was put off to this time.
+  std::optional<Instant> grow_at_;  // When the waiting nodes get their round.
+  GrowthVerdict growth_;            // Which nodes these are.
+  GoodMoment moment_;               // When the running round ends for them.
+  std::optional<Instant> grew_at_;  // When a round last ended for waiting nodes.
+  struct Expected {
+    int nodes = 0;
+    int ended = 0;
+  };
+  std::optional<Expected> expected_;         // Unset: nobody knows which nodes may come.
+  std::set<std::string, std::less<>> came_;  // If set, the nodes that have come: at most kMaxNodes.
+  int largest_ = 0;                          // Nodes in the largest round, as far as is known.
   std::set<std::string, std::less<>> unfit_;  // At most kMaxNodes.
 };
 

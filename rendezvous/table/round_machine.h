@@ -52,6 +52,8 @@ class RoundMachine {
   void Remove(Seat& seat, const FailureEvent& event, absl::Status status, Instant t);
   // Ends the job with `outcome`; does nothing if the job is over already.
   void Finish(Outcome outcome, Instant t);
+  // As Gathering::Expect.
+  void Expect(int nodes, int ended) { gathering_.Expect(nodes, ended); }
   // The drained nodes.
   Draining& draining() { return draining_; }
   // Does all that is due or has become possible.

@@ -243,6 +243,12 @@ absl::StatusOr<std::string> RoundTable::Drain(const DrainRequest& request, Insta
   return follows;
 }
 
+void RoundTable::Expect(int nodes, int ended, Instant now) {
+  const Instant t = Observe(now);
+  machine_.Expect(nodes, ended);
+  machine_.Settle(t);
+}
+
 void RoundTable::End(const Outcome& outcome, Instant now) {
   machine_.Finish(outcome, Observe(now));
 }

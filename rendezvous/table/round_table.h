@@ -111,6 +111,9 @@ class RoundTable {
   // As Draining::Take.
   absl::StatusOr<std::string> Drain(const DrainRequest& request, Instant now);
 
+  // As Gathering::Expect.
+  void Expect(int nodes, int ended, Instant now);
+
   // Ends the job with `outcome`; does nothing if it has ended before.
   void End(const Outcome& outcome, Instant now);
 

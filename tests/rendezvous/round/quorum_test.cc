@@ -110,6 +110,14 @@ TEST(DecideQuorum, NeedsNoLastCallAtMaxOrWhenAllAreBack) {
   EXPECT_FALSE(DecideQuorum({Here("a", {}, 0), Here("b")}, back, kStart).order);
 }
 
+TEST(DecideQuorum, NeedsNoLastCallOnceAllWhoCanComeAreHere) {
+  QuorumRule rule{1, 4, seconds(30), 0};
+  rule.expected_nodes = 2;
+  EXPECT_FALSE(DecideQuorum({Here("a")}, rule, kStart).order);
+  EXPECT_FALSE(DecideQuorum({Here("a"), Silent("b")}, rule, kStart).order);
+  EXPECT_TRUE(DecideQuorum({Here("a"), Here("b")}, rule, kStart).order);
+}
+
 TEST(DecideQuorum, LeavesTheSurplusOutButNotThoseFromBefore) {
   EXPECT_THAT(
       DecideQuorum({Here("a"), Here("b", {}, 1), Here("c", {}, 0)}, Exactly(2), kStart).order,
@@ -135,6 +143,12 @@ TEST(DecideGrowth, WaitsForTheLastCallAfterTheFirstUnlessItIsFull) {
   EXPECT_EQ(two.at, kStart + seconds(20));
   EXPECT_EQ(two.reason, "b, c joined: from 2 to 4 nodes");
   EXPECT_EQ(DecideGrowth({early}, {1, 2, seconds(30), 2}, kStart).at, std::nullopt);
+}
+
+TEST(DecideGrowth, NeedsNoLastCallOnceAllWhoCanComeAreHere) {
+  QuorumRule rule{1, 4, seconds(30), 2};
+  rule.expected_nodes = 3;
+  EXPECT_EQ(DecideGrowth({Here("c")}, rule, kStart).at, kStart);
 }
 
 TEST(DecideGrowth, WaitsForTheTimeBetweenAndSaysSo) {

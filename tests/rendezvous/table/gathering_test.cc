@@ -95,6 +95,28 @@ TEST(RoundTable, StartsBelowMaxAfterTheLastCall) {
   EXPECT_EQ(job.Told(0).assignment.num_nodes, 1);
 }
 
+TEST(RoundTable, StartsBelowMaxOnceAllNodesThatWereStartedAreHere) {
+  Job job(1, 3);
+  job.table.Expect(3, 0, job.now);
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  job.table.Expect(3, 1, job.now);  // One could not be started.
+  EXPECT_EQ(job.Told(0).assignment.num_nodes, 2);
+}
+
+TEST(RoundTable, AwaitsNoStartedNodeThatIsGone) {
+  Job job(1, 3);
+  job.table.Expect(3, 0, job.now);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(job.Join(i).ok());
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "killed", job.now).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  job.table.Expect(3, 1, job.now);  // It is told of in both ways, and may be the same node.
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  ASSERT_TRUE(job.Join(2).ok());
+  EXPECT_EQ(job.Told(0).assignment.num_nodes, 2);
+}
+
 TEST(RoundTable, ASilentNodeBeginsNoRound) {
   Job job(2, 2);
   ASSERT_TRUE(job.Join(0).ok());
