@@ -163,6 +163,7 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
   }
   prepared.plan.min_hosts = options.policy.min_nodes;
   prepared.plan.grace = options.worker.stop_grace;
+  prepared.plan.patience = options.policy.join_timeout;
   prepared.plan.quiet = options.output.log_level > LogLevel::kInfo;
   return prepared;
 }
@@ -293,6 +294,10 @@ int ConductJob(const Options& given, const Environment& environment, KeeperLink 
     LogError(own.status().message());
     return ExitCodeOf(FailedStep::kMeet, own.status());
   }
+  // Each of these hosts is started once.
+  const int started = static_cast<int>(hosts.size());
+  (*own)->job().Expect(started, 0);
+  prepared->plan.ended = [&own, started](int ended) { (*own)->job().Expect(started, ended); };
   const std::string& directory = given.detached_directory;
   if (!directory.empty()) {
     const absl::Status kept = KeepMeetingOf(directory, prepared->spec, port);

@@ -37,6 +37,7 @@ constexpr SshRow kSshRows[] = {
     {"Could not resolve hostname", "check the name; getent hosts %h must find it here"},
     {"Connection refused",
      "no sshd listens there: systemctl status ssh, or another port in ~/.ssh/config"},
+    {"Connection timed out during banner exchange", "sshd there, or this host, is very busy", true},
     {"Connection timed out", "the host is down, or a firewall drops what comes: ping %h"},
     {"No route to host", "the host is down or its cable is out: ping %h"},
     {"Network is unreachable", "this host has no route there: ip route get %h"},
@@ -130,8 +131,10 @@ StartVerdict ExplainStart(const FailedStart& failed) {
     verdict.cause = absl::StrCat(failed.starter, " brought no answer for ", failed.waited_s, " s",
                                  last.empty() ? "" : ": ", last);
     if (failed.starter == "ssh") {
-      verdict.way_out =
-          Fill("does `ssh %l true` end by itself? A shell's start-up file may wait", failed);
+      verdict.way_out = Fill(
+          "does `ssh %l true` end by itself? A shell's start-up file may wait; --join-timeout sets "
+          "how long hlaunch waits while no host gets further",
+          failed);
     }
     return verdict;
   }

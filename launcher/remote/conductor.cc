@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@ constexpr Duration kStatusElsewhere = seconds(10);
 // Time, beyond the workers' grace, for agents to end and for the news of it to arrive.
 constexpr Duration kEndTime = seconds(12);
 constexpr Duration kKillTime = seconds(2);
+constexpr Duration kLookForRoom = seconds(1);
 constexpr Duration kLookAtJob = milliseconds(50);
 constexpr Duration kFlushTime = seconds(10);
 constexpr size_t kMaxInputInFlight = 256 << 10;  // Bytes of stdin on the way to node rank 0.
@@ -44,12 +46,14 @@ bool IsEnding(int signal) {
 
 Conductor::Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd)
     : plan_(std::move(plan)),
+      patience_(plan_.patience, MonotonicClock().Now()),
       signals_fd_(std::move(signals)),
       signals_(loop_),
       keeper_(loop_),
       status_timer_(loop_),
       kill_timer_(loop_),
       job_timer_(loop_),
+      room_timer_(loop_),
       terminal_(ConsoleStyleOf(STDERR_FILENO).terminal) {
   signals_.assign(::fcntl(signals_fd_.get(), F_DUPFD_CLOEXEC, 0));
   keeper_.assign(::fcntl(keeper_fd, F_DUPFD_CLOEXEC, 0));
@@ -67,7 +71,7 @@ absl::StatusOr<JobEnd> Conductor::Run() {
     if (stdin_ != nullptr && host.plan().message.takes_stdin) stdin_->Go();
   };
   for (const HostPlan& host : plan_.hosts) {
-    hosts_.push_back(std::make_shared<HostStart>(loop_, plan_.starter, host, events));
+    hosts_.push_back(std::make_shared<HostStart>(loop_, plan_.starter, patience_, host, events));
   }
   AwaitSignals();
   AwaitKeeper();
@@ -86,13 +90,26 @@ size_t Conductor::Count(HostState state) const {
 }
 
 void Conductor::StartMore() {
-  size_t in_flight = Count(HostState::kConnecting) + Count(HostState::kStarted);
+  if (stopping_) return;
+  std::vector<Instant> begun;
   for (const auto& host : hosts_) {
-    if (stopping_ || in_flight >= kInFlight) return;
+    const bool on_the_way =
+        host->state() == HostState::kConnecting || host->state() == HostState::kStarted;
+    if (on_the_way) begun.push_back(host->begun());
+  }
+  const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
+  size_t room = RoomForStarts(begun, cpus, MonotonicClock().Now());
+  for (const auto& host : hosts_) {
+    if (room == 0) break;
     if (host->state() != HostState::kWaiting || !MayStart(*host)) continue;
     host->Start();
-    ++in_flight;
+    --room;
   }
+  if (Count(HostState::kWaiting) == 0) return;
+  room_timer_.expires_after(kLookForRoom);
+  room_timer_.async_wait([this](const asio::error_code& error) {
+    if (!error) StartMore();
+  });
 }
 
 bool Conductor::MayStart(const HostStart& host) const {
@@ -107,6 +124,7 @@ bool Conductor::MayStart(const HostStart& host) const {
 void Conductor::Changed(HostStart& host) {
   if (host.state() == HostState::kFailed) HostFailed(host);
   if (host.state() == HostState::kEnded) HostEnded(host);
+  if (host.over()) TellEnded();
   if (host.state() == HostState::kHere) {
     LogDebug(absl::StrCat(host.plan().host.Login(), " reaches this host at ", host.reached()));
     if (host.plan().message.takes_stdin) ReadStdin();
@@ -177,8 +195,27 @@ void Conductor::HostEnded(HostStart& host) {
   } else if (GoesOn(host)) {
     left_.insert(&host);
   } else {
+    StopStarts();
     KillLater(plan_.grace + kEndTime);  // The other hosts get this time to hear of the end.
   }
+}
+
+// The job is over, so it needs no host that has not come yet.
+void Conductor::StopStarts() {
+  // Posted, because a host's own event handler is on the stack.
+  asio::post(loop_, [this] {
+    for (const auto& host : hosts_) {
+      if (host->state() != HostState::kHere) host->Stop(SIGTERM);
+    }
+  });
+}
+
+// The node of a broken connection may live on in a detached job.
+void Conductor::TellEnded() {
+  if (plan_.ended == nullptr) return;
+  plan_.ended(static_cast<int>(std::count_if(hosts_.begin(), hosts_.end(), [](const auto& host) {
+    return host->state() == HostState::kFailed || host->exit_code().has_value();
+  })));
 }
 
 // Whether the job goes on after this host's agent ended.
@@ -308,7 +345,7 @@ std::string Conductor::StatusText() const {
     progress.push_back(
         {host->plan().host.Login(), host->state(), own ? "hlaunch" : plan_.starter.Name()});
   }
-  return StartStatus(progress);
+  return StartStatus(progress, {MonotonicClock().Now() - patience_.progress(), patience_.limit()});
 }
 
 void Conductor::ArmStatus() {

@@ -17,6 +17,7 @@
 #include "asio/steady_timer.hpp"
 #include "launcher/hosts/end_of_job.h"
 #include "launcher/remote/host_start.h"
+#include "launcher/remote/start_pace.h"
 #include "launcher/remote/starter.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
@@ -40,7 +41,10 @@ struct ConductPlan {
   Starter starter;
   int min_hosts = 1;  // The job cannot run with fewer hosts.
   Duration grace = std::chrono::seconds(30);
-  bool quiet = false;  // Shows no status line.
+  // Called after a host has failed or ended, with the number of those; may be null.
+  std::function<void(int)> ended = nullptr;
+  Duration patience = std::chrono::seconds(600);  // See StartPatience.
+  bool quiet = false;                             // Shows no status line.
   std::optional<DetachedHooks> detached = {};
 };
 
@@ -52,8 +56,6 @@ struct ConductPlan {
 // the agents connect to.
 class Conductor {
  public:
-  // At most this many starters may be on their way at once.
-  static constexpr size_t kInFlight = 64;
   // At most this many start through the same jump host: its sshd drops connections beyond that
   // (MaxStartups is 10).
   static constexpr size_t kInFlightOfJump = 8;
@@ -76,6 +78,8 @@ class Conductor {
   void Changed(HostStart& host);
   void HostFailed(HostStart& host);
   void HostEnded(HostStart& host);
+  void StopStarts();
+  void TellEnded();
   bool GoesOn(const HostStart& host) const;
   void ConnectionBroke(HostStart& host);
   bool Over() const;
@@ -97,10 +101,11 @@ class Conductor {
   JobEnd End() const;
 
   const ConductPlan plan_;
+  StartPatience patience_;
   asio::io_context loop_{1};
   UniqueFd signals_fd_;
   asio::posix::stream_descriptor signals_, keeper_;
-  asio::steady_timer status_timer_, kill_timer_, job_timer_;
+  asio::steady_timer status_timer_, kill_timer_, job_timer_, room_timer_;
   std::unique_ptr<OutputSink> sink_;
   std::unique_ptr<StdinReader> stdin_;
   std::vector<std::shared_ptr<HostStart>> hosts_;

@@ -26,9 +26,6 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kConnectSeconds = 20;  // Until the agent's first line.
-constexpr int kPushSeconds = 120;    // The same, if the program is sent.
-constexpr int kReachSeconds = 20;    // From the first line to the second.
 constexpr int kMostDropped = 3;
 constexpr size_t kKeptLines = 20;
 constexpr size_t kReadBytes = 16 << 10;
@@ -43,9 +40,11 @@ std::chrono::milliseconds Jitter() {
 
 }  // namespace
 
-HostStart::HostStart(asio::io_context& loop, const Starter& starter, HostPlan plan, Events events)
+HostStart::HostStart(asio::io_context& loop, const Starter& starter, StartPatience& patience,
+                     HostPlan plan, Events events)
     : loop_(loop),
       starter_(starter),
+      patience_(patience),
       plan_(std::move(plan)),
       events_(std::move(events)),
       pidfd_(loop),
@@ -58,6 +57,8 @@ HostStart::HostStart(asio::io_context& loop, const Starter& starter, HostPlan pl
 
 void HostStart::Enter(HostState state) {
   state_ = state;
+  entered_ = MonotonicClock().Now();
+  patience_.Progress(entered_);
   events_.changed(*this);
 }
 
@@ -67,6 +68,8 @@ void HostStart::Start() {
 }
 
 void HostStart::Spawn() {
+  begun_ = entered_ = MonotonicClock().Now();
+  patience_.Progress(begun_);
   last_lines_.clear();
   failed_ = FailedStart();
   failed_.host = plan_.host.Login();
@@ -114,7 +117,7 @@ void HostStart::Spawn() {
   outgoing_ = EncodeStart(plan_.message);
   pushed_ = 0;
   Write();
-  ArmTimer(pushes_ ? kPushSeconds : kConnectSeconds);
+  AwaitAnswer();
 }
 
 void HostStart::Read(Stream& stream) {
@@ -183,7 +186,6 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
 void HostStart::TakeAgentLine(const AgentLine& found) {
   if (found.word == kWordStarted && state_ == HostState::kConnecting) {
     failed_.started = true;
-    ArmTimer(kReachSeconds);
     const std::string version = found.rest.substr(0, found.rest.find(' '));
     if (version != plan_.message.version) failed_.other_version = version;
     Enter(HostState::kStarted);
@@ -218,6 +220,7 @@ absl::string_view HostStart::NextBytes() const {
 void HostStart::Written(size_t size) {
   if (pushes_ && pushed_ < starter_.pushed->bytes.size()) {
     pushed_ += size;
+    patience_.Progress(MonotonicClock().Now());
     return;
   }
   outgoing_.erase(0, size);
@@ -313,17 +316,19 @@ void HostStart::FailOrTryAgain() {
   });
 }
 
-void HostStart::ArmTimer(int seconds) {
-  timer_s_ = seconds;
-  timer_.expires_after(std::chrono::seconds(seconds));
+void HostStart::AwaitAnswer() {
+  timer_.expires_at(patience_.ends());
   timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
-    if (!error) self->TimeIsUp();
+    if (error) return;
+    const bool over = MonotonicClock().Now() >= self->patience_.ends();
+    over ? self->TimeIsUp() : self->AwaitAnswer();
   });
 }
 
 void HostStart::TimeIsUp() {
   failed_.timed_out = true;
-  failed_.waited_s = timer_s_;
+  failed_.waited_s = static_cast<int>(
+      std::chrono::round<std::chrono::seconds>(MonotonicClock().Now() - entered_).count());
   Kill();
 }
 

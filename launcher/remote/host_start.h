@@ -18,6 +18,7 @@
 #include "launcher/hosts/explain_start.h"
 #include "launcher/hosts/host_list.h"
 #include "launcher/hosts/start_message.h"
+#include "launcher/remote/start_pace.h"
 #include "launcher/remote/starter.h"
 
 namespace hlaunch {
@@ -59,7 +60,9 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
     std::function<void(HostStart&)> sent;
   };
 
-  HostStart(asio::io_context& loop, const Starter& starter, HostPlan plan, Events events);
+  // The starts of all hosts share `patience`, which outlives them.
+  HostStart(asio::io_context& loop, const Starter& starter, StartPatience& patience, HostPlan plan,
+            Events events);
 
   // Starts the host. Requires: kWaiting.
   void Start();
@@ -75,6 +78,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void Resume();
 
   HostState state() const { return state_; }
+  Instant begun() const { return begun_; }  // When its starter was last run.
   bool over() const { return state_ == HostState::kFailed || state_ == HostState::kEnded; }
   const HostPlan& plan() const { return plan_; }
   const StartVerdict& verdict() const { return verdict_; }            // Set in kFailed.
@@ -108,12 +112,13 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void FinishWhenRead();
   void Finish();
   void FailOrTryAgain();
-  void ArmTimer(int seconds);
+  void AwaitAnswer();
   void TimeIsUp();
   void Enter(HostState state);
 
   asio::io_context& loop_;
   const Starter& starter_;
+  StartPatience& patience_;
   HostPlan plan_;
   Events events_;
   HostState state_ = HostState::kWaiting;
@@ -131,8 +136,8 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   std::string first_program_;  // If so, the path that was tried first.
   bool pushes_ = false;        // The program is sent first.
   size_t pushed_ = 0;          // The bytes of it that have been written.
-  int timer_s_ = 0;
-  FailedStart failed_;  // The facts for the verdict if the start fails.
+  Instant begun_, entered_;    // When the starter was run, and when the host entered its state.
+  FailedStart failed_;         // The facts for the verdict if the start fails.
   std::deque<std::string> last_lines_;
   StartVerdict verdict_;
   std::string reached_, last_words_;

@@ -10,6 +10,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMostNamed = 4;
+constexpr Duration kLongStill = std::chrono::seconds(20);
 
 std::string Doing(const HostProgress& host) {
   switch (host.state) {
@@ -30,7 +31,7 @@ std::string Doing(const HostProgress& host) {
 
 }  // namespace
 
-std::string StartStatus(const std::vector<HostProgress>& hosts) {
+std::string StartStatus(const std::vector<HostProgress>& hosts, const StandStill& still) {
   size_t here = 0;
   std::vector<std::string> named;
   size_t awaited = 0;
@@ -47,6 +48,11 @@ std::string StartStatus(const std::vector<HostProgress>& hosts) {
   if (awaited == 0) return text;
   absl::StrAppend(&text, "; waiting for ", absl::StrJoin(named, ", "));
   if (awaited > kMostNamed) absl::StrAppend(&text, " and ", awaited - kMostNamed, " more");
+  if (still.lasted >= kLongStill) {
+    const auto whole = [](Duration d) { return static_cast<int64_t>(InSeconds(d)); };
+    absl::StrAppend(&text, "; no host got further for ", whole(still.lasted), " s of ",
+                    whole(still.limit), " (--join-timeout)");
+  }
   return text;
 }
 

@@ -127,6 +127,8 @@ class Started(SshTest):
             (no_way_back, {}, (), r"cannot reach this host: 10\.77\.0\.10:.*firewall"),
             (lambda: self.ssh.end_sshd(node), {}, (), "Connection refused.*sshd"),
             (lambda: None, {}, ("--agent-path", script), r"hlaunch there is 9\.9\.9\+fedcba"),
+            (lambda: None, {}, ("--launch-agent", "sh -c 'exec sleep 60'", "--join-timeout", 2),
+             "sh brought no answer for 2 s"),
         ]
         for plant, more, words, says in faults:
             plant()
@@ -143,7 +145,7 @@ class Started(SshTest):
             self.ssh.heal()
             ssh_lab.at(node, "iptables -F OUTPUT && ip6tables -F OUTPUT")
         # The other nodes are enough for the job.
-        run = self.launch("--nnodes", "3:4", "--last-call", 1, jobs.WORKER, "env", cwd="/")
+        run = self.launch("--nnodes", "3:4", "--last-call", 600, jobs.WORKER, "env", cwd="/")
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertRegex(run.err, "node3: .*the job goes on without it")
         self.assertEqual(len(jobs.environments(run)), 3, str(run))
