@@ -47,6 +47,8 @@ namespace {
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
 // At most this many workers start at once; more is no faster on any machine tried.
+// How long processes in sessions of their own may live on once no worker lives.
+constexpr Duration kOwnSessionGrace = std::chrono::seconds(2);
 constexpr size_t kStartedAtOnce = 8;
 constexpr Duration kStandInLook = std::chrono::milliseconds(50);
 
@@ -111,7 +113,9 @@ struct WorkerGroup::State {
   bool failed = false;
   bool stopping = false;
   bool stopped = false;
-  std::optional<int64_t> step;  // The highest that a worker told.
+  int stop_signal = 0;                           // The last one that Stop sent.
+  std::set<std::pair<pid_t, uint64_t>> hurried;  // Orphans that got SIGTERM, by start time.
+  std::optional<int64_t> step;                   // The highest that a worker told.
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with the group.
 
   std::vector<pid_t> AlivePids() const {
@@ -298,13 +302,36 @@ struct WorkerGroup::State {
                 {.exit_code = failure.exit_code});
   }
 
-  // Once no worker lives, the group is stopped if no other process lives. Processes that workers
-  // left have the rest of the grace: the trainer may be an orphan of a wrapper script that ended
-  // first.
+  // Once no worker lives, the group is stopped if no other process lives.
   void CheckStopped() {
     if (!stopping || stopped || AnyAlive()) return;
     EndPmix();
-    if (!HasChildren()) Stopped();
+    if (!HasChildren()) return Stopped();
+    if (cut_short) HurryOrphans();
+  }
+
+  // Processes in a worker's session have the rest of the grace: the trainer may be an orphan of a
+  // wrapper script that ended first. But a shell's background processes ignore SIGINT, and nothing
+  // has reached processes in sessions of their own.
+  void HurryOrphans() {
+    std::vector<ProcessEntry> deaf, others;
+    bool trainer_may_live = false;
+    for (ProcessEntry& entry : Descendants(::getpid())) {
+      if (entry.state == 'Z') continue;
+      const bool of_worker =
+          std::find(all_pids.begin(), all_pids.end(), entry.session) != all_pids.end();
+      const bool is_deaf = of_worker && IgnoresSignal(entry.pid, stop_signal);
+      trainer_may_live = trainer_may_live || (of_worker && !is_deaf);
+      (is_deaf ? deaf : others).push_back(std::move(entry));
+    }
+    if (deaf.empty() && others.empty()) return;  // They are about to be reaped, or unknown.
+    if (!trainer_may_live) {
+      deaf.insert(deaf.end(), others.begin(), others.end());
+      ArmKill(MonotonicClock().Now() + kOwnSessionGrace);
+    }
+    for (const ProcessEntry& entry : deaf) {
+      if (hurried.emplace(entry.pid, entry.start_time).second) SignalProcess(entry, SIGTERM);
+    }
   }
 
   // Ends the PMIx server. Its process is the last child, and no worker needs it any more.
@@ -617,6 +644,7 @@ void WorkerGroup::Stop(int signal, Duration grace) {
   State& s = *state_;
   if (s.stopped) return;
   s.stopping = true;
+  s.stop_signal = signal;
   if (s.AnyAlive()) s.cut_short = true;
   if (s.pmi) s.pmi->Hush();
   if (s.pmix) s.pmix->Hush();

@@ -156,6 +156,16 @@ std::optional<ProcessEntry> ReadProcess(pid_t pid) {
   return ProcIsOurs() ? ReadEntry(pid) : std::nullopt;
 }
 
+bool IgnoresSignal(pid_t pid, int signal) {
+  const std::string name = "\nSigIgn:\t";
+  const std::string status = ReadSmallFile(absl::StrCat("/proc/", pid, "/status"));
+  const size_t at = status.find(name);
+  uint64_t mask = 0;
+  return at != std::string::npos &&
+         absl::SimpleHexAtoi(absl::string_view(status).substr(at + name.size(), 16), &mask) &&
+         (mask >> (signal - 1) & 1) != 0;
+}
+
 bool SignalProcess(const ProcessEntry& entry, int signal) {
   // Our child keeps its pid until this thread reaps it.
   if (entry.parent == ::getpid()) return ::kill(entry.pid, signal) == 0;

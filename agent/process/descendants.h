@@ -44,6 +44,9 @@ std::string ReadSmallFile(const std::string& path);
 // Returns process `pid` as it is now; unset if it does not exist or /proc does not show it.
 std::optional<ProcessEntry> ReadProcess(pid_t pid);
 
+// True if process `pid` exists and ignores `signal`.
+bool IgnoresSignal(pid_t pid, int signal);
+
 // True if this process has a child that is not `spared`, running or not. A subreaper without
 // children has no descendants. Unlike Descendants, this does not look at every process of the
 // machine.

@@ -230,6 +230,24 @@ TEST_F(AgentTest, GivesTheTrainerBehindAWrapperTheWholeGrace) {
   EXPECT_TRUE(HasNoChild());
 }
 
+TEST_F(AgentTest, DoesNotAwaitProcessesInSessionsOfTheirOwnOnceNoWorkerLives) {
+  grace_ = std::chrono::minutes(30);
+  const AgentResult result = RunScript(
+      "setsid sh -c \"trap '' TERM; echo up >> $OUT; while :; do sleep 1; done\" & "
+      "while ! grep -q up $OUT 2>/dev/null; do sleep 0.01; done; exit 3",
+      1);
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_TRUE(HasNoChild());
+}
+
+TEST_F(AgentTest, EndsBackgroundProcessesThatIgnoreTheInterruptThatEndedTheWorker) {
+  grace_ = std::chrono::minutes(30);
+  const AgentResult result = RunScript(
+      absl::StrCat("trap 'exit 0' INT; sleep 3000 & kill -INT ", ::getpid(), "; wait"), 1);
+  EXPECT_EQ(result.exit_code, 128 + SIGINT);
+  EXPECT_TRUE(HasNoChild());
+}
+
 TEST_F(AgentTest, ReportsAProgramThatCannotBeRun) {
   program_ = "/no/such/program";
   const AgentResult result = RunScript("", 2);
