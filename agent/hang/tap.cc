@@ -32,8 +32,58 @@ constexpr int kMostGenerations = 16;        // From a worker to its server.
 constexpr size_t kMaxSocketNameBytes = 24;  // "/<rank>.<pid>"
 constexpr char kShortParent[] = "/tmp";     // Where TMPDIR will not do.
 
-constexpr char kMetadata[] = "Metadata-Version: 2.1\nName: hlaunch-tap\nVersion: 1\n";
-constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:register\n";
+// An entry point for torch would be shorter, but show up among the installed packages.
+constexpr char kSite[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Python imports this when it starts. It has hlaunch_tap told when torch is imported, and then does
+what the environment's own sitecustomize does."""
+
+import os
+import sys
+
+
+class _AfterTorch(object):
+    def __init__(self):
+        self.busy = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" or self.busy:
+            return None
+        self.busy = True
+        try:
+            from importlib.util import find_spec
+            spec = find_spec(name)
+        finally:
+            self.busy = False
+        if spec is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            if hasattr(module, "_import_device_backends"):  # torch 2.5 and later.
+                import hlaunch_tap
+                hlaunch_tap.register()
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _run_next():
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+    here = os.path.dirname(os.path.abspath(__file__))
+    others = [path for path in sys.path if os.path.abspath(path) != here]
+    spec = PathFinder.find_spec(__name__, others)
+    if spec is not None:
+        sys.modules[__name__] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[__name__])
+
+
+if sys.version_info >= (3, 5):
+    sys.meta_path.insert(0, _AfterTorch())
+    _run_next()
+)py";
 
 // It swallows all errors, because the script did not ask for it. The server object is never
 // destroyed, since that would write to stderr at the end of every rank. Its socket is removed
@@ -41,7 +91,7 @@ constexpr char kEntryPoints[] = "[torch.backends]\nhlaunch_tap = hlaunch_tap:reg
 constexpr char kModule[] = R"py(# SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """Opens torch's own control server in this rank for the hlaunch that started it: HLAUNCH_TAP=0
-switches it off. torch calls register() at the end of `import torch`."""
+switches it off. sitecustomize calls register() at the end of `import torch`."""
 
 import os
 import sys
@@ -139,12 +189,10 @@ def _groups(request, response):
 
 // The message says why, but not where.
 absl::Status WritePackages(const std::string& directory) {
-  const std::string info = absl::StrCat(directory, "/hlaunch_tap-1.dist-info");
   std::error_code error;
-  std::filesystem::create_directories(info, error);
+  std::filesystem::create_directories(directory, error);
   if (error) return absl::UnavailableError(error.message());
-  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(info, "/METADATA"), kMetadata));
-  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(info, "/entry_points.txt"), kEntryPoints));
+  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(directory, "/sitecustomize.py"), kSite));
   return WriteWholeFile(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
 }
 

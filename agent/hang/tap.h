@@ -19,8 +19,9 @@
 namespace hlaunch {
 
 // A directory that makes torch open its own control server in every rank of an unmodified script.
-// It holds the servers' sockets, and a Python package for the end of the workers' PYTHONPATH, which
-// torch 2.5 and later load by themselves. Only its owner may enter it.
+// It holds the servers' sockets, and Python modules for the end of the workers' PYTHONPATH, which
+// Python loads when it starts and which torch 2.5 and later set to work. Only its owner may enter
+// it.
 //
 // Belongs to one thread. The destructor removes the directory.
 class Tap {
@@ -53,7 +54,7 @@ bool WantsTap(const std::vector<std::string>& env);
 // finds.
 constexpr int kTapSignalBelowMax = 7;
 
-// The directory of the package, for PYTHONPATH. Pure.
+// The directory of the modules, for PYTHONPATH. Pure.
 std::string TapPackages(absl::string_view tap);
 
 // The processes of `rank` that have opened a server, ordered by pid. Includes processes that were

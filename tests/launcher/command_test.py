@@ -361,6 +361,13 @@ class Environments(unittest.TestCase):
         done = self.bare(self.env / "bin/hlaunch", "--no-python", "env")
         self.assertNotIn("HLAUNCH_PYTHON", done.stdout)
 
+    def test_a_worker_finds_the_same_packages_as_without_hlaunch(self):
+        script = pathlib.Path(self.folder.name) / "packages.py"
+        script.write_text("import importlib.metadata as m; print(sorted(d.name for d in m.distributions()))",
+                          encoding="utf-8")
+        env = {"PYTHON_EXEC": sys.executable}
+        self.assertEqual(run(HLAUNCH, "-q", script, env=env).stdout, run(sys.executable, script).stdout)
+
     def test_a_missing_module_is_reported_with_the_python_that_ran(self):
         script = self.script.with_name("importer.py")
         script.write_text("import torch_of_the_other_environment\n", encoding="utf-8")
