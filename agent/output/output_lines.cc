@@ -4,6 +4,7 @@
 #include "agent/output/output_lines.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -97,7 +98,8 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
     terminal_->holds_bar = end == "\r";
   }
   // Not StrAppend, which fills with zeros first: every byte of the output passes here.
-  out->append(prefix_).append(pending_);
+  if (shown_ == 0) out->append(prefix_);
+  out->append(pending_, std::exchange(shown_, 0));
   out->append(rest.data(), rest.size()).append(end.data(), end.size());
   pending_.clear();
 }
@@ -150,6 +152,18 @@ void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
       after_cr_ = in_bar_ && begin == bytes.size();
     }
   }
+}
+
+std::string LineCutter::ShowPending() {
+  if (in_bar_ || pending_.size() <= shown_ || pending_.size() > kMaxBarBytes) return "";
+  std::string out;
+  if (terminal_ != nullptr && std::exchange(terminal_->holds_bar, false)) {
+    out.append(kEraseLine.data(), kEraseLine.size());
+  }
+  if (shown_ == 0) out.append(prefix_);
+  out.append(pending_, shown_);
+  shown_ = pending_.size();
+  return out;
 }
 
 std::string LineCutter::Finish() {

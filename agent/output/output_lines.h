@@ -28,6 +28,9 @@ struct TerminalLine {
 //
 // On a terminal the bars of several streams take turns on one line. A unit that follows a bar
 // erases it. A bar that begins with '\r' is shown as soon as it comes, not when the next one comes.
+//
+// A line that waits for its end may be shown before, see ShowPending. What comes next continues it,
+// unless HidePending was called: then the whole line is returned once more.
 class LineCutter {
  public:
   // `terminal` is shared by all cutters of one terminal; null if the output goes to none.
@@ -46,6 +49,14 @@ class LineCutter {
   // newline.
   std::string Finish();
 
+  // Returns what is pending of a line and was not shown yet, with the prefix if none was; empty if
+  // that is a bar or is very long.
+  std::string ShowPending();
+  // Something else has ended the shown line.
+  void HidePending() { shown_ = 0; }
+  // True if the last unit is unfinished and was shown.
+  bool shows_pending() const { return shown_ > 0; }
+
   // True if the next byte begins a line.
   bool at_line_start() const { return pending_.empty() && !after_cr_ && !in_bar_; }
 
@@ -56,6 +67,7 @@ class LineCutter {
   std::string prefix_;
   std::shared_ptr<TerminalLine> terminal_;
   std::string pending_;
+  size_t shown_ = 0;  // How many of the pending bytes were shown, after the prefix.
   bool always_cuts_ = false;
   bool after_cr_ = false;  // The bytes so far end in a '\r' that was already returned.
   bool in_bar_ = false;    // The pending bytes follow a '\r'.

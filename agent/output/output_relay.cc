@@ -74,12 +74,14 @@ absl::Status Assign(UniqueFd fd, asio::posix::stream_descriptor* descriptor) {
 
 class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, int out_fd, int err_fd, Folding folding,
+  Impl(asio::io_context& loop, int out_fd, int err_fd, Folding folding, Duration patience,
        std::unique_ptr<OutputSink> console)
       : loop_(loop),
+        patience_(patience),
         console_(std::move(console)),
         folded_([this](int fd, std::string bytes) { Push(fd, std::move(bytes)); }),
         fold_timer_(loop),
+        partial_timer_(loop),
         buffer_(kReadSize) {
     const char* journal_stream = std::getenv(kEnvJournalStream);
     out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream)};
@@ -150,6 +152,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   bool Flush(Instant deadline) {
     folded_.Show();
+    for (auto& [fd, stream] : std::exchange(partial_, {})) {
+      stream->cutter.HidePending();
+      console_->writer().Push(fd, "\n");
+    }
     for (const Console* console : {&out_, &err_}) {
       if (console->line == nullptr || !console->line->holds_bar) continue;
       console->line->holds_bar = false;
@@ -176,6 +182,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     Stream(asio::io_context& loop, LineCutter the_cutter) : fd(loop), cutter(the_cutter) {}
     asio::posix::stream_descriptor fd;
     LineCutter cutter;
+    bool shows_partial = false;            // Lines without an end are shown after a while.
+    std::optional<Instant> partial_due;    // Then the line that waits for its end is shown.
     std::string timed_prefix;              // The cutter's, with ${time}; empty if it never changes.
     std::optional<JournalCutter> journal;  // If set, replaces `cutter` and `console_fd`.
     int console_fd = -1;
@@ -210,6 +218,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     auto stream = std::make_shared<Stream>(loop_, LineCutter(prefix, console.line));
     if (routes.whole_lines) stream->cutter.AlwaysCut();
     if (timed) stream->timed_prefix = prefix;
+    stream->shows_partial = !routes.prefix.empty() && !routes.whole_lines;
     stream->console_fd = console.fd;
     // Lines of two streams, or with a time, are never equal.
     stream->folds =
@@ -261,7 +270,64 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     }
   }
 
-  void Push(int fd, std::string bytes) { console_->writer().Push(fd, std::move(bytes)); }
+  // Both of our streams may lead to one terminal.
+  int PlaceOf(int fd) const { return fd == err_.fd && err_.line != nullptr ? out_.fd : fd; }
+
+  // Pushes what `from` has written; null: several streams. If another stream's line without an end
+  // was shown there last, it ends here, and is shown once more when it is whole.
+  void Push(int fd, std::string bytes, Stream* from = nullptr) {
+    if (bytes.empty()) return;
+    if (const auto shown = partial_.find(PlaceOf(fd)); shown != partial_.end()) {
+      if (shown->second != from) {
+        shown->second->cutter.HidePending();
+        bytes.insert(0, "\n");
+      }
+      partial_.erase(shown);
+    }
+    console_->writer().Push(fd, std::move(bytes));
+    if (from != nullptr && from->cutter.shows_pending()) partial_[PlaceOf(fd)] = from;
+  }
+
+  void AwaitPartial(Stream& stream, absl::string_view bytes) {
+    stream.partial_due.reset();
+    if (!stream.shows_partial || bytes.back() == '\n' || bytes.back() == '\r') return;
+    stream.partial_due = RoughNow() + patience_;
+    ArmPartial();
+  }
+
+  void ArmPartial() {
+    std::optional<Instant> next;
+    for (const auto& [number, worker] : workers_) {
+      for (const auto& stream : worker.streams) {
+        if (stream->partial_due)
+          next = std::min(next.value_or(Instant::max()), *stream->partial_due);
+      }
+    }
+    if (!next || std::exchange(awaits_partial_, true)) return;
+    partial_timer_.expires_at(*next);
+    partial_timer_.async_wait([weak = weak_from_this()](const asio::error_code& error) {
+      const std::shared_ptr<Impl> self = weak.lock();
+      if (error || self == nullptr) return;
+      self->awaits_partial_ = false;
+      self->ShowPartial(MonotonicClock().Now());
+      self->ArmPartial();
+    });
+  }
+
+  void ShowPartial(Instant now) {
+    for (const auto& [number, worker] : workers_) {
+      for (const auto& stream : worker.streams) {
+        if (!stream->partial_due || now < *stream->partial_due) continue;
+        stream->partial_due.reset();
+        if (stream->folds) {
+          const std::string held = folded_.TakeOver(stream->source);
+          Push(stream->console_fd, stream->cutter.Feed(held), stream.get());
+        }
+        SetTime(*stream);
+        Push(stream->console_fd, stream->cutter.ShowPending(), stream.get());
+      }
+    }
+  }
 
   // Lines that end from here on get the current time.
   static void SetTime(Stream& stream) {
@@ -274,7 +340,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   void Show(Stream& stream, absl::string_view bytes) {
     if (stream.journal) return PushEntries(stream.journal->Feed(bytes));
     SetTime(stream);
-    if (!stream.folds) return Push(stream.console_fd, stream.cutter.Feed(bytes));
+    AwaitPartial(stream, bytes);
+    if (!stream.folds) return Push(stream.console_fd, stream.cutter.Feed(bytes), &stream);
     const bool lines = stream.cutter.at_line_start() && bytes.find('\r') == bytes.npos;
     if (lines && workers_.size() > 1) {
       folded_.Add(stream.source, bytes, MonotonicClock().Now());
@@ -282,7 +349,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     }
     std::string all = folded_.TakeOver(stream.source);
     all.append(bytes.data(), bytes.size());
-    Push(stream.console_fd, stream.cutter.Feed(all));
+    Push(stream.console_fd, stream.cutter.Feed(all), &stream);
   }
 
   // Shows the lines in `folded_` once they are due.
@@ -324,7 +391,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       PushEntries(stream.journal->Finish());
     } else if (route.console) {
       SetTime(stream);
-      Push(stream.console_fd, stream.cutter.Finish());
+      stream.partial_due.reset();
+      Push(stream.console_fd, stream.cutter.Finish(), &stream);
       if (stream.folds) folded_.End(stream.source, MonotonicClock().Now());
       if (stream.folds) AwaitFolded();
     }
@@ -334,6 +402,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   asio::io_context& loop_;
+  const Duration patience_;
   Console out_;
   Console err_;
   UniqueFd journal_;  // Invalid unless one of the two is the journal.
@@ -341,6 +410,10 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   FoldedConsole folded_;
   asio::steady_timer fold_timer_;  // Armed while `awaits_folded_`.
   bool awaits_folded_ = false;
+  asio::steady_timer partial_timer_;  // Armed while `awaits_partial_`.
+  bool awaits_partial_ = false;
+  // By PlaceOf: the stream whose line without an end was shown there last. Its worker owns it.
+  std::map<int, Stream*> partial_;
   std::unique_ptr<OutputSink> files_;  // Made when the first stream goes to a file.
   std::vector<char> buffer_;
   std::map<int, Worker> workers_;
@@ -348,10 +421,11 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 };
 
 absl::StatusOr<std::unique_ptr<OutputRelay>> OutputRelay::Make(asio::io_context& loop, int out_fd,
-                                                               int err_fd, Folding folding) {
+                                                               int err_fd, Folding folding,
+                                                               Duration patience) {
   HLAUNCH_ASSIGN_OR_RETURN(std::unique_ptr<OutputSink> console, OutputSink::Make(loop));
-  return std::unique_ptr<OutputRelay>(
-      new OutputRelay(std::make_shared<Impl>(loop, out_fd, err_fd, folding, std::move(console))));
+  return std::unique_ptr<OutputRelay>(new OutputRelay(
+      std::make_shared<Impl>(loop, out_fd, err_fd, folding, patience, std::move(console))));
 }
 
 OutputRelay::OutputRelay(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -24,6 +24,8 @@ namespace hlaunch {
 
 class LogFile;
 
+inline constexpr Duration kPatienceWithLines = std::chrono::milliseconds(500);
+
 // The write ends of one worker's stdout and stderr: pass them to Spawn, then close them.
 struct WorkerOutput {
   UniqueFd out;
@@ -64,12 +66,15 @@ struct WorkerRoutes {
 // Belongs to the loop's thread; `loop` outlives it. Workers are named by local rank.
 class OutputRelay {
  public:
-  // `folding` applies to lines with a prefix, while there are several workers.
+  // `folding` applies to lines with a prefix, while there are several workers. A line that waits
+  // longer than `patience` for its end, such as a question, is shown, and later once more if
+  // another worker's line came between.
   //
   // Errors: ResourceExhausted.
   static absl::StatusOr<std::unique_ptr<OutputRelay>> Make(asio::io_context& loop, int out_fd = 1,
                                                            int err_fd = 2,
-                                                           Folding folding = Folding::kOnTerminal);
+                                                           Folding folding = Folding::kOnTerminal,
+                                                           Duration patience = kPatienceWithLines);
   // Drops what our streams have not taken: call Flush first.
   ~OutputRelay();
 

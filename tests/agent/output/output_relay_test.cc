@@ -30,7 +30,11 @@ class OutputRelayTest : public ::testing::Test {
     source_ = UniqueFd(ends[0]);
     sink_ = UniqueFd(ends[1]);
     ::fcntl(source_.get(), F_SETFL, O_NONBLOCK);
-    relay_ = OutputRelay::Make(loop_, sink_.get(), sink_.get()).value();
+    MakeRelay(Folding::kOnTerminal);
+  }
+
+  void MakeRelay(Folding folding, Duration patience = std::chrono::hours(1)) {
+    relay_ = OutputRelay::Make(loop_, sink_.get(), sink_.get(), folding, patience).value();
   }
 
   static Instant Deadline() { return MonotonicClock().Now() + kPatience; }
@@ -49,8 +53,8 @@ class OutputRelayTest : public ::testing::Test {
   }
 
   // Makes a relay that folds, and workers of the ranks 0 … n - 1.
-  std::vector<WorkerOutput> OpenFolded(int n) {
-    relay_ = OutputRelay::Make(loop_, sink_.get(), sink_.get(), Folding::kAlways).value();
+  std::vector<WorkerOutput> OpenFolded(int n, Duration patience = std::chrono::hours(1)) {
+    MakeRelay(Folding::kAlways, patience);
     std::vector<WorkerOutput> outputs;
     for (int rank = 0; rank < n; ++rank) {
       WorkerRoutes routes = Prefixed(absl::StrCat("[", rank, "] "));
@@ -282,6 +286,30 @@ TEST_F(OutputRelayTest, AFoldedLineIsShownAfterAMomentThoughNothingFollows) {
   const std::vector<WorkerOutput> outputs = OpenFolded(2);
   Write(outputs[0].out, "a\n");
   EXPECT_EQ(Collect([](const std::string& text) { return text == "[0] a\n"; }), "[0] a\n");
+}
+
+TEST_F(OutputRelayTest, ALineWithoutAnEndIsShownAfterAMomentAndContinued) {
+  MakeRelay(Folding::kOnTerminal, std::chrono::milliseconds(1));
+  const WorkerOutput zero = Open(0, "[0] ");
+  const WorkerOutput one = Open(1, "[1] ");
+  Write(zero.out, "name? ");
+  EXPECT_EQ(Collect([](const std::string& text) { return text == "[0] name? "; }), "[0] name? ");
+  Write(zero.out, "Eve\nmore? ");
+  const std::string more = "Eve\n[0] more? ";
+  EXPECT_EQ(Collect([&](const std::string& text) { return text == more; }), more);
+  Write(one.out, "one\n");
+  const std::string whole = "\n[1] one\n";
+  EXPECT_EQ(Collect([&](const std::string& text) { return text == whole; }), whole);
+  Write(zero.out, "no\n");
+  EXPECT_EQ(Printed(), "[0] more? no\n");
+}
+
+TEST_F(OutputRelayTest, ALineWithoutAnEndIsShownWhereLinesAreFolded) {
+  const std::vector<WorkerOutput> outputs = OpenFolded(2, std::chrono::milliseconds(1));
+  Write(outputs[0].out, "name? ");
+  EXPECT_EQ(Collect([](const std::string& text) { return text == "[0] name? "; }), "[0] name? ");
+  Write(outputs[0].out, "Eve\n");
+  EXPECT_EQ(Printed(), "Eve\n");
 }
 
 TEST_F(OutputRelayTest, ABarIsNotFoldedAndWhatWasHeldStandsBeforeIt) {
