@@ -89,7 +89,9 @@ absl::Status UnknownOption(const std::string& word, bool behind_dashes,
   if (FindOption(word) != nullptr || IsNumberWord(typed)) {
     return InvalidArgumentError(absl::StrCat(typed, " stands behind --, where the script begins"));
   }
-  return UnknownWord(program, OptionTable(), word);
+  return UnknownWord(
+      OptionTable(), word,
+      absl::StrCat("see ", program, " --help; the script's own options stand after the script"));
 }
 
 struct RawOptions {

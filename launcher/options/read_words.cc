@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "launcher/words/printable.h"
+#include "launcher/words/shell_words.h"
 #include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
 
@@ -105,20 +106,21 @@ absl::StatusOr<TypedWords> ReadWords(string_view name, absl::Span<const OptionRo
   }
   for (const std::string& word : typed.rest) {
     HLAUNCH_RETURN_IF_ERROR(CheckDashes(word));
-    if (absl::StartsWith(word, "-")) return UnknownWord(name, table, word);
+    if (absl::StartsWith(word, "-")) {
+      return UnknownWord(table, word, absl::StrCat("see ", name, " --help"));
+    }
   }
   return typed;
 }
 
-absl::Status UnknownWord(string_view name, absl::Span<const OptionRow> table, string_view word) {
+absl::Status UnknownWord(absl::Span<const OptionRow> table, string_view word, string_view where) {
   const std::string typed = PrintableLine(word.substr(0, word.find('=')));
   std::vector<std::string> known;
   for (const OptionRow& row : table) known.push_back(row.name);
   const std::string near = NearestSpelling(absl::StrReplaceAll(typed, {{"_", "-"}}), known);
-  return InvalidArgumentError(absl::StrCat("unknown option ", typed, "; ",
-                                           near.empty()
-                                               ? absl::StrCat("see ", name, " --help")
-                                               : absl::StrCat("did you mean ", near, "?")));
+  return InvalidArgumentError(
+      absl::StrCat("unknown option ", ShellQuote(typed), "; ",
+                   near.empty() ? std::string(where) : absl::StrCat("did you mean ", near, "?")));
 }
 
 }  // namespace hlaunch

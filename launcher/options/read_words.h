@@ -48,8 +48,8 @@ absl::StatusOr<TypedWords> ReadWords(absl::string_view name, absl::Span<const Op
                                      const std::vector<std::string>& words, OptionPlace place);
 
 // Returns an error which says that `table` has no option `word`, and which suggests the option with
-// the nearest spelling. Pure.
-absl::Status UnknownWord(absl::string_view name, absl::Span<const OptionRow> table,
-                         absl::string_view word);
+// the nearest spelling. `where` says where the user may look if there is none. Pure.
+absl::Status UnknownWord(absl::Span<const OptionRow> table, absl::string_view word,
+                         absl::string_view where);
 
 }  // namespace hlaunch

@@ -18,6 +18,14 @@ namespace {
 constexpr size_t kLongestTypo = 64;  // Bounds the work on nonsense.
 constexpr size_t kShortestPrefix = 4;
 
+// Returns how many letters of `typed` may be wrong: most short words are near to some other one.
+size_t MostWrong(absl::string_view typed) {
+  const size_t dashes = std::min(typed.find_first_not_of('-'), typed.size());
+  const size_t letters = typed.size() - dashes;
+  if (letters <= 4) return letters <= 2 ? 0 : 1;
+  return std::max<size_t>(2, typed.size() / 4);
+}
+
 // Levenshtein's distance, one row of the table at a time.
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
@@ -51,7 +59,7 @@ std::string WithHyphens(absl::string_view word) {
 std::string NearestSpelling(absl::string_view typed, const std::vector<std::string>& known) {
   if (typed.size() > kLongestTypo) return "";
   std::string nearest;
-  size_t least = std::max<size_t>(2, typed.size() / 4) + 1;
+  size_t least = MostWrong(typed) + 1;
   for (const std::string& word : known) {
     if (typed.size() >= kShortestPrefix && absl::StartsWith(word, typed)) return word;
     if (const size_t distance = EditDistance(typed, word); distance < least) {

@@ -385,7 +385,8 @@ TEST(ParseOptions, SpeaksUnderTheNameItWasCalledBy) {
   EXPECT_EQ(ParseOptions(1, nothing).status().message(),
             "no script given; usage: torchrun [options] script.py [args...]");
   EXPECT_EQ(ParseOptions(3, unknown).status().message(),
-            "unknown option --bogus; see torchrun --help");
+            "unknown option --bogus; see torchrun --help"
+            "; the script's own options stand after the script");
 }
 
 TEST(ParseOptions, HelpFitsATerminal) {
@@ -422,7 +423,9 @@ const BadLine kBadLines[] = {
     {{"--nnodes", "2"}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{"--"}, "no script given; usage: hlaunch [options] script.py [args...]"},
     {{""}, "no script given; usage: hlaunch [options] script.py [args...]"},
-    {{"--bogus", "2", "./train"}, "unknown option --bogus; see hlaunch --help"},
+    {{"--bogus", "2", "./train"},
+     "unknown option --bogus; see hlaunch --help; the script's own options stand after the "
+     "script"},
     {{"--nodes=2", "x"},
      "--nodes '2': expected names of hosts, as in node1,node2; how many nodes there are, --nnodes "
      "says"},
@@ -474,9 +477,15 @@ const BadLine kBadLines[] = {
      "slots:0:0;1:0"},
     {{"--stdin=1", "x"}, "--stdin '1': expected 0, which is local rank 0, all or none"},
     {{"--wdir", "", "x"}, "--wdir '': the name of the folder is missing"},
-    {{"-y", "x"}, "unknown option -y; see hlaunch --help"},
-    {{"-vy", "x"}, "unknown option -y; see hlaunch --help"},
-    {{"--", "-y"}, "unknown option -y; see hlaunch --help"},
+    {{"-y", "x"},
+     "unknown option -y; see hlaunch --help; the script's own options stand after the "
+     "script"},
+    {{"-vy", "x"},
+     "unknown option -y; see hlaunch --help; the script's own options stand after the "
+     "script"},
+    {{"--", "-y"},
+     "unknown option -y; see hlaunch --help; the script's own options stand after the "
+     "script"},
     {{"--", "--nnodes=2", "x"}, "--nnodes stands behind --, where the script begins"},
     {{"--pass-local-rank", "--local_rank", "x"},
      "unknown option --local_rank; did you mean --pass-local-rank=--local_rank?"},

@@ -10,6 +10,15 @@
 namespace hlaunch {
 namespace {
 
+TEST(NearestSpelling, FindsNoMeaningInAFewLetters) {
+  const std::vector<std::string> known = {"--tls", "--json", "--nnodes"};
+  EXPECT_EQ(NearestSpelling("--lr", known), "");
+  EXPECT_EQ(NearestSpelling("--seed", known), "");
+  EXPECT_EQ(NearestSpelling("--jsn", known), "--json");
+  EXPECT_EQ(NearestSpelling("--nnoeds", known), "--nnodes");
+  EXPECT_EQ(NearestSpelling("trian", {"train"}), "train");
+}
+
 TEST(CheckDashes, SaysWhatToTypeForDashesOfCopiedText) {
   const struct {
     const char* copied;
