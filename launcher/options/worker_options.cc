@@ -25,8 +25,9 @@ constexpr double kLeastHangTimeout = 1;         // Seconds.
 
 absl::Status SetRole(string_view text, Options& options) {
   const bool printable = std::all_of(text.begin(), text.end(), absl::ascii_isprint);
-  if (text.empty() || text.size() > kMaxRole || !printable) {
-    return InvalidArgumentError(absl::StrCat("expected 1 to ", kMaxRole, " printable characters"));
+  if (text.size() > kMaxRole || !printable) {
+    return InvalidArgumentError(
+        absl::StrCat("expected at most ", kMaxRole, " printable characters"));
   }
   options.worker.role = std::string(text);
   return absl::OkStatus();

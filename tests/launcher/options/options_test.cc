@@ -200,6 +200,7 @@ TEST(ParseOptions, ReadsWhatConcernsWorkers) {
   EXPECT_THAT(options.worker.compat, ElementsAre("openmpi", "slurm"));
   EXPECT_EQ(options.meeting.local_addr, "fd00::7");
   EXPECT_EQ(MustParse({"x"}).worker.role, "default");
+  EXPECT_EQ(MustParse({"--role", "", "x"}).worker.role, "");
 }
 
 TEST(ParseOptions, LeavesTheNameOfTheLocalRankOptionOut) {
@@ -522,7 +523,7 @@ const BadLine kBadLines[] = {
     {{"--bind-to", "core", "x"}, "unknown option --bind-to; did you mean --bind?"},
     {{"--num_machines=2", "x"}, "unknown option --num_machines; did you mean --nnodes?"},
     {{"--host", "n0,n1", "x"}, "unknown option --host; did you mean --hosts?"},
-    {{"--role", "", "x"}, "--role '': expected 1 to 256 printable characters"},
+    {{"--role", "a\tb", "x"}, "--role 'a b': expected at most 256 printable characters"},
     {{"--signals-to-handle", "SIGTERM,SIGKILL", "x"},
      "--signals-to-handle 'SIGTERM,SIGKILL': SIGKILL cannot be passed on: no process can handle "
      "it"},
