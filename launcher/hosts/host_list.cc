@@ -28,6 +28,8 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 
 constexpr int kMaxSlots = 100'000;
+// Behind a colon, a larger number is more likely a port than a number of workers.
+constexpr int kMostBehindColon = 1024;
 constexpr size_t kMaxFile = 4 << 20;
 
 absl::Status Wrong(string_view word, string_view why) {
@@ -98,6 +100,11 @@ absl::StatusOr<Item> ParseItem(string_view word) {
   if (!ParseInt(rest, 1, kMaxSlots, &slots)) {
     return Wrong(word,
                  absl::StrCat("expected behind the colon how many workers, 1 to ", kMaxSlots));
+  }
+  if (slots > kMostBehindColon) {
+    return Wrong(word, absl::StrCat(slots, " workers on one host? If it is ssh's port, write Port ",
+                                    slots, " in ~/.ssh/config, or HLAUNCH_SSH_ARGS=-p", slots,
+                                    "; so many workers, --nproc-per-node or slots= of a hostfile"));
   }
   item.slots = slots;
   return item;

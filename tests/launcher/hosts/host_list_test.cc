@@ -44,6 +44,7 @@ TEST(ParseHosts, RefusesWhatNobodyMeans) {
                 {",", "expected hosts"},
                 {"a:0", "how many workers"},
                 {"a:x", "how many workers"},
+                {"a:2222", "2222 workers on one host? If it is ssh's port, write Port 2222"},
                 {"-oProxyCommand=x", "'-oProxyCommand=x'"},
                 {"a;reboot", "'a;reboot'"},
                 {"$(x)", "'$(x)'"},
