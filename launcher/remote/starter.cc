@@ -68,6 +68,12 @@ std::vector<std::string> WordsBefore(const Starter& starter, const TargetHost& h
   return words;
 }
 
+bool Joins(const Starter& starter, const std::vector<std::string>& words_before) {
+  return !words_before.empty() &&
+         std::any_of(std::begin(kJoining), std::end(kJoining),
+                     [&](const char* name) { return starter.Name() == name; });
+}
+
 }  // namespace
 
 std::string Starter::Name() const {
@@ -103,7 +109,8 @@ absl::StatusOr<Starter> FindStarter(const HostWish& wish, const Environment& env
 std::vector<std::string> StartCommand(const Starter& starter, const TargetHost& host, bool here,
                                       const std::string& program) {
   std::vector<std::string> words = WordsBefore(starter, host, here);
-  words.insert(words.end(), {program, "agent", "--stdin"});
+  const bool joins = Joins(starter, words);
+  words.insert(words.end(), {joins ? ShellQuote(program) : program, "agent", "--stdin"});
   return words;
 }
 
@@ -115,10 +122,7 @@ std::vector<std::string> SettingsCommand(const Starter& starter, const TargetHos
 
 std::vector<std::string> PushCommand(const Starter& starter, const TargetHost& host, bool here) {
   std::vector<std::string> words = WordsBefore(starter, host, here);
-  const bool joins = std::any_of(std::begin(kJoining), std::end(kJoining), [&](const char* name) {
-    return !words.empty() && starter.Name() == name;
-  });
-  const std::string quote = joins ? "'" : "";
+  const std::string quote = Joins(starter, words) ? "'" : "";
   words.insert(words.end(),
                {"sh", "-c", absl::StrCat(quote, kTakeProgram, quote), "hlaunch",
                 absl::StrCat(starter.pushed->bytes.size() / kPushBlock), starter.pushed->sha256});

@@ -21,6 +21,7 @@
 namespace hlaunch {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -185,6 +186,8 @@ TEST(StartCommand, IsAFixedListOfWords) {
   const std::string command = absl::StrJoin(StartCommand(ssh, host, false, "/x/hlaunch"), " ");
   EXPECT_THAT(command, HasSubstr("-oBatchMode=yes"));
   EXPECT_THAT(command, HasSubstr(" -l eva -p 22 -- c9 /x/hlaunch agent --stdin"));
+  EXPECT_THAT(StartCommand(ssh, host, false, "/in st/hlaunch"), Contains("'/in st/hlaunch'"));
+  EXPECT_THAT(StartCommand(ssh, host, true, "/in st/hlaunch"), Contains("/in st/hlaunch"));
   EXPECT_THAT(StartCommand(ssh, host, true, "/x/hlaunch"),
               ElementsAre("/x/hlaunch", "agent", "--stdin"));
   HostWish wish;
