@@ -32,7 +32,11 @@ constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
 constexpr char kTorchrunsPrefix[] = "[${role_name}${local_rank}]:";
 constexpr char kCommonJobId[] = "none";  // torchrun's default: all nodes must have the same id.
 
-int UsableCpus() { return std::max(1, static_cast<int>(AllowedCpus().size())); }
+int UsableCpus() {
+  const int allowed = std::max(1, static_cast<int>(AllowedCpus().size()));
+  const int quota = CpuQuota();
+  return quota == 0 ? allowed : std::min(allowed, quota);
+}
 
 absl::StatusOr<int> CountObjects(const std::string& object) {
   HLAUNCH_ASSIGN_OR_RETURN(const Topology topology, LoadTopology());
