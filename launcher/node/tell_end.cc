@@ -9,14 +9,17 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "agent/output/console.h"
 #include "launcher/report/doctor.h"
+#include "launcher/report/error_json.h"
 #include "launcher/report/json_report.h"
 #include "launcher/report/summary.h"
 #include "launcher/report/termination_message.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
+#include "proto/base/user_files.h"
 #include "proto/contract/env_contract.h"
 #include "rendezvous/listening/local_addresses.h"
 
@@ -56,6 +59,18 @@ void KeepTermination(const std::string& file, const JobSpec& spec, const AgentRe
   const std::string failed =
       KeepTerminationMessage(file.empty() ? kTerminationLog : file, TerminationMessage(lines));
   if (!failed.empty()) LogWarning(failed);
+}
+
+// Writes the first cause to the TORCHELASTIC_ERROR_FILE of this process, as torchrun does: who
+// started hlaunch named it.
+void KeepFirstCause(const JobSpec& spec, const AgentResult& result) {
+  if (!result.outcome || result.outcome->failures.empty()) return;
+  for (absl::string_view entry : spec.worker.inherited_env) {
+    if (!absl::ConsumePrefix(&entry, absl::StrCat(kEnvErrorFile, "=")) || entry.empty()) continue;
+    const std::string path(entry);
+    const absl::Status kept = WriteWholeFile(path, ErrorJson(*result.outcome));
+    if (!kept.ok()) LogWarning(absl::StrCat(kEnvErrorFile, " ", path, ": ", kept.message()));
+  }
 }
 
 // Returns whether another node reports the end: one command with --hosts started this node and
@@ -107,6 +122,7 @@ void TellEnd(const Options& options, const JobSpec& spec, const AgentResult& res
              const std::vector<CheckResult>& checked, const Goodput& goodput) {
   KeepReport(options.output.report_file, spec, result, goodput);
   KeepTermination(options.output.termination_log, spec, result);
+  KeepFirstCause(spec, result);
   if (options.instead.doctor) PrintFindings(checked, options.instead.doctor_json);
   PrintSummary(spec, result, options.output, goodput);
 }
