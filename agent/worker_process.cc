@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "agent/worker/core_file.h"
 #include "agent/worker/error_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -163,6 +164,7 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
           absl::StrReplaceAll(verdict.evidence, {{"killed it", "killed one of its processes"}});
     }
   }
+  if (exit.core && failure.evidence.empty()) failure.evidence = WhereTheCoreIs(pid);
   return failure;
 }
 

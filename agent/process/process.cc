@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/devices/visible_devices.h"
 #include "agent/process/exit_notice.h"
+#include "agent/process/lack.h"
 #include "agent/process/program_file.h"
 #include "agent/process/start_child.h"
 #include "proto/base/status_macros.h"
@@ -146,7 +147,7 @@ struct StartingProcess::State {
     pid = StartChild(&plan, pidfds ? &fd : nullptr);
     // A container runtime may know pidfd_open and refuse a clone that makes a pidfd.
     if (pid < 0 && pidfds && (errno == EPERM || errno == ENOSYS)) pid = StartChild(&plan, nullptr);
-    if (pid < 0) return NoResources(absl::StrCat("no new process: ", std::strerror(errno)));
+    if (pid < 0) return NoResources(absl::StrCat("no new process: ", NoThreadWords(errno)));
     pidfd = fd >= 0 ? UniqueFd(fd) : NoticeExit(pid);
     if (pidfd.valid()) return absl::OkStatus();
     ::kill(pid, SIGKILL);

@@ -8,13 +8,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
+#include "agent/process/lack.h"
 #include "launcher/detached/follow_job.h"
 #include "launcher/detached/hold_job.h"
 #include "launcher/detached/job_record.h"
@@ -147,7 +147,7 @@ int DetachJob(int argc, char** argv, const Options& options, const Environment& 
   const pid_t holder = ::fork();
   if (holder == 0) ::_exit(HoldJob(*std::move(plan)));
   if (holder < 0) {
-    LogError(absl::StrCat("cannot start: no new process: ", std::strerror(errno)));
+    LogError(absl::StrCat("cannot start: no new process: ", NoThreadWords(errno)));
     return kExitNoResources;
   }
   job.holder = PlaceOfThisProcess();

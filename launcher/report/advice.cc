@@ -212,7 +212,9 @@ struct SignalRow {
   absl::string_view advice;
 };
 constexpr SignalRow kSignals[] = {
-    {SIGKILL, "look for who ends processes on {host}: a scheduler's limit, systemd-oomd, a person"},
+    {SIGKILL,
+     "look for who ends processes on {host}: a scheduler's limit, the hard limit of CPU time "
+     "(ulimit -Ht), systemd-oomd, a person"},
     {SIGSEGV,
      "PYTHONFAULTHANDLER=1 shows the Python line; often an extension that was built for "
      "another version of torch"},

@@ -57,12 +57,13 @@ TEST(SummaryLines, NameTheSignal) {
   outcome.failures = {Failure(0, 0, SIGKILL)};
   outcome.worker_failed = true;
   outcome.failures[0].evidence = "sent from outside, not by hlaunch";
-  EXPECT_EQ(Report(outcome),
-            "job failed: rank 0 (node0, local rank 0, pid 4242) was killed by signal 9 (SIGKILL): "
-            "sent from outside, not by hlaunch\n"
-            "  advice: look for who ends processes on node0: a scheduler's limit, systemd-oomd, a "
-            "person\n"
-            "  exit code 137");
+  EXPECT_EQ(
+      Report(outcome),
+      "job failed: rank 0 (node0, local rank 0, pid 4242) was killed by signal 9 (SIGKILL): "
+      "sent from outside, not by hlaunch\n"
+      "  advice: look for who ends processes on node0: a scheduler's limit, the hard limit of "
+      "CPU time (ulimit -Ht), systemd-oomd, a person\n"
+      "  exit code 137");
 }
 
 TEST(SummaryLines, ShowThePersonsFrameAndTheLastTwo) {
