@@ -22,6 +22,7 @@
 #include "launcher/words/printable.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/cause/first_cause.h"
+#include "rendezvous/round/refusal.h"
 
 namespace hlaunch {
 namespace {
@@ -425,10 +426,13 @@ std::string ForJob(const Outcome& outcome) {
     case kExitBadEndpoint:
       return "check the host and port that were named, and that its node is started";
     case kExitPortInUse:
-      return "end the program that holds the port, or name another one on all nodes";
+      return "name another port on all nodes; ss -ltnp names the program that holds this one";
     case kExitRefused:
       return "all nodes need the same --rdzv-id, --nnodes and token";
     case kExitJoinTimeout:
+      if (absl::StrContains(outcome.reason, kWasRefused)) {
+        return "no node need be started: mend what the refused one was refused for";
+      }
       return "start the missing nodes, or give them longer with --join-timeout";
     case kExitRendezvousLost:
       return "look at that host first, then at the network to it; --loss-limit sets the patience";

@@ -28,12 +28,16 @@ class NewsBoard {
   // lines, all others share one such limit. Returns true if a line was added.
   bool SayRefused(const NodeInfo& info, const absl::Status& why, Instant t);
 
+  // The latest line about a refused node; empty if none was refused.
+  const std::string& last_refusal() const { return last_refusal_; }
+
   // The oldest first; at most kMaxNews.
   const std::vector<News>& latest() const { return latest_; }
 
  private:
   std::vector<News> latest_;
   uint64_t last_ = 0;
+  std::string last_refusal_;
   std::map<std::string, RareLog> refusals_;  // By line; "" for all beyond the first few.
 };
 

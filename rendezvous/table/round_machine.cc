@@ -381,9 +381,10 @@ void RoundMachine::CheckJoinTimeout(Instant t) {
   if (record_->state != JobState::kForming || !deadline || t < *deadline) return;
   if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // To get the latest reason.
   if (record_->state != JobState::kForming) return;
+  const std::string& refused = news_.last_refusal();  // It may be the node that is missing.
   Finish(FailedWith(kExitJoinTimeout,
                     absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout),
-                                 " s: ", reason_)),
+                                 " s: ", reason_, refused.empty() ? "" : "; ", refused)),
          t);
 }
 

@@ -292,6 +292,10 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
       {kExitJoinTimeout, "1 of 2 nodes missing after 600 s",
        "job failed: 1 of 2 nodes missing after 600 s\n"
        "  advice: start the missing nodes, or give them longer with --join-timeout"},
+      {kExitJoinTimeout,
+       "gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes",
+       "job failed: gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes\n"
+       "  advice: no node need be started: mend what the refused one was refused for"},
       {kExitRendezvousLost, "",
        "job failed: the host of the rendezvous was not heard of any more\n"
        "  advice: look at that host first, then at the network to it; --loss-limit sets the "

@@ -99,6 +99,17 @@ TEST(UnableNodes, ARefusedNodeIsNamedToThoseWhoWait) {
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
 }
 
+TEST(UnableNodes, ARefusedNodeIsNamedToThoseWhoWaitedInVain) {
+  TableJob job(2, 2);
+  ASSERT_TRUE(job.Join(0).ok());
+  NodeInfo info = job.Info(1);
+  info.policy.min_nodes = info.policy.max_nodes = 3;
+  EXPECT_TRUE(absl::IsFailedPrecondition(job.Join(info)));
+  job.Pass(seconds(600), {0});
+  EXPECT_EQ(job.Told(0).outcome.exit_code, kExitJoinTimeout);
+  EXPECT_THAT(job.Told(0).outcome.reason, HasSubstr("; node1 was refused: "));
+}
+
 TEST(UnableNodes, ARefusalInARunningRoundIsNobodysNews) {
   TableJob job(2, 2);
   job.Run(2);
