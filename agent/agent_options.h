@@ -35,7 +35,8 @@ struct AgentOptions {
   bool worker_store = false;     // Rank 0 serves the store on the port reserved for it.
   // Workers on nodes other than node rank 0 reach the store through their agent.
   bool store_proxy = false;
-  // The proxy encrypts what it carries. Each round must then have a secret.
+  // The agents' connections to the store are encrypted, and the store asks over them whose the
+  // workers' are. Each round must then have a secret.
   bool store_sealed = false;
   // From Agent::Run on; after it this node leaves with kExitTimeout. Zero means no limit.
   Duration time_limit{};

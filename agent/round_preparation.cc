@@ -39,6 +39,9 @@ void RoundPreparation::Start(const Assignment& assignment) {
   if (assignment.node_rank == 0) {
     unfit_ = std::string(store_.Open(assignment).message());
     TellIfDone();
+  } else if (const absl::Status connected = store_.Connect(assignment); !connected.ok()) {
+    unfit_ = std::string(connected.message());
+    TellIfDone();
   } else {
     AskStore(assignment);
   }

@@ -4,6 +4,7 @@
 #include "agent/round_store.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "agent/node_facts.h"
@@ -47,16 +48,21 @@ absl::Status RoundStore::Open(const Assignment& assignment) {
   options.access =
       AccessOfRound(options.access.value_or(StoreAccess()), assignment.members,
                     IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
+  options.access->vouched = options_.store_sealed;
   options.sealing_key = SealingKey(assignment.comm_secret);
   HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(ports_.store), options));
   return absl::OkStatus();
 }
 
-absl::Status RoundStore::OpenProxy(const Assignment& assignment) {
-  if (!options_.store_proxy || assignment.node_rank == 0 || assignment.worker_store) {
-    return absl::OkStatus();
+absl::Status RoundStore::Connect(const Assignment& assignment) {
+  if (assignment.node_rank == 0 || assignment.worker_store) return absl::OkStatus();
+  if (!options_.store_proxy && !options_.store_sealed) return absl::OkStatus();
+  if (proxy_ != nullptr && connected_ == assignment.round) return absl::OkStatus();
+  proxy_.reset();
+  std::optional<ListeningSocket> listener;
+  if (options_.store_proxy) {
+    HLAUNCH_ASSIGN_OR_RETURN(listener, ListenForWorkers(assignment.master_port));
   }
-  HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listener, ListenForWorkers(assignment.master_port));
   StoreProxyOptions options{assignment.master_addr, assignment.master_port};
   options.max_unread_bytes =
       std::max(options.max_unread_bytes, 2 * MaxC10dMessageBytes(options_.store.limits));
@@ -65,6 +71,7 @@ absl::Status RoundStore::OpenProxy(const Assignment& assignment) {
     return absl::InternalError("the round has no secret to seal the master store's streams with");
   }
   HLAUNCH_ASSIGN_OR_RETURN(proxy_, StoreProxy::Start(std::move(listener), options));
+  connected_ = assignment.round;
   return absl::OkStatus();
 }
 

@@ -16,7 +16,8 @@
 namespace hlaunch {
 
 // This node's part in a round's master store: the ports that it offers in case it becomes node rank
-// 0; the store itself while it is node rank 0; otherwise a proxy for its workers.
+// 0; the store itself while it is node rank 0; otherwise this node's connection to it, over which
+// the store asks whose the connections of workers are, and which carries them if that is wished.
 //
 // Belongs to the loop thread; the store and the proxy have threads of their own.
 class RoundStore {
@@ -38,12 +39,13 @@ class RoundStore {
   // Errors: as C10dServer::Start.
   absl::Status Open(const Assignment& assignment);
 
-  // Starts a proxy for the workers of this node, if they use one and the store is on another node.
-  // The proxy listens on the store's own port number, if that is free here.
+  // Connects to the store of the round, if it is on another node and has something to ask or to
+  // carry; without effect if that has happened already. A proxy for workers listens on the store's
+  // own port number, if that is free here.
   //
   // Errors: as Listen and StoreProxy::Start.
-  //   Internal - its traffic is to be encrypted, and the round has no secret.
-  absl::Status OpenProxy(const Assignment& assignment);
+  //   Internal - the connection is to be encrypted, and the round has no secret.
+  absl::Status Connect(const Assignment& assignment);
 
   // Call when all workers of this node have exited with 0.
   void WorkersAreDone() {
@@ -57,6 +59,7 @@ class RoundStore {
   MasterPorts ports_;
   std::unique_ptr<C10dServer> store_;
   std::unique_ptr<StoreProxy> proxy_;
+  Round connected_ = 0;  // The round of `proxy_`.
 };
 
 }  // namespace hlaunch

@@ -57,7 +57,7 @@ RoundWorkers::~RoundWorkers() = default;
 absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Events events) {
   HLAUNCH_RETURN_IF_ERROR(RanksOfPrograms(options_.spec.others, assignment.world_size).status());
   if (assignment.node_rank == 0) HLAUNCH_RETURN_IF_ERROR(store_.Open(assignment));
-  HLAUNCH_RETURN_IF_ERROR(store_.OpenProxy(assignment));
+  HLAUNCH_RETURN_IF_ERROR(store_.Connect(assignment));
   NodeFacts facts = GatherFacts(assignment);
   if (const std::string chosen = ChosenDefaults(assignment, options_.spec, facts);
       !chosen.empty()) {

@@ -56,6 +56,22 @@ std::string MeetingPlace(const JobSpec& spec) {
   }
 }
 
+// Says where workers find the master store, and whom it serves.
+std::string StoreText(const JobSpec& spec) {
+  if (spec.worker_store) return "rank 0 serves it, to all who reach it";
+  const char* besides = spec.store.server.access.has_value() ? ", and --store-allow" : "";
+  if (spec.mode == JobMode::kSingleNode) {
+    return absl::StrCat("on loopback, for the job's user", besides);
+  }
+  const char* users = spec.store_sealed
+                          ? "for the job's user, as the agents say whose a connection is"
+                          : "for all users of the nodes, since there is no secret to ask agents by";
+  const char* way = !spec.store_proxy   ? "at node rank 0, in clear"
+                    : spec.store_sealed ? "through each node's agent, encrypted"
+                                        : "through each node's agent, in clear";
+  return absl::StrCat(way, ", ", users, besides);
+}
+
 std::string Count(int count, const char* noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
@@ -144,6 +160,7 @@ ordered_json JobJson(const Options& options, const JobSpec& spec, const std::str
   job["max_restarts"] = spec.policy.max_restarts;
   job["meeting_place"] = MeetingPlace(spec);
   job["hosting"] = hosting;
+  job["master_store"] = StoreText(spec);
   job["command"] = WorkerArgv(spec.worker.argv, 0);
   for (const OtherProgram& other : spec.worker.others) {
     job["also"].push_back({{"ranks", other.ranks}, {"command", WorkerArgv(other.argv, 0)}});
@@ -219,11 +236,12 @@ NameAndValue Split(const std::string& entry) {
 
 std::string DescribeJob(const Options& options, const JobSpec& spec, const std::string& hosting) {
   if (options.output.json) return Dump(JobJson(options, spec, hosting));
-  std::string text = absl::StrCat(
-      "job          ", IdIsInvented(options, spec) ? "with a new id" : spec.job_id, ": ",
-      NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"), " here, ",
-      Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ", MeetingPlace(spec),
-      "\nthis node    ", hosting, "\nlocal rank 0 ", CommandText(spec.worker.argv), "\n");
+  std::string text =
+      absl::StrCat("job          ", IdIsInvented(options, spec) ? "with a new id" : spec.job_id,
+                   ": ", NodesText(spec.policy), ", ", Count(spec.worker.nproc, "worker"),
+                   " here, ", Count(spec.policy.max_restarts, "restart"), "\nnodes meet   ",
+                   MeetingPlace(spec), "\nthis node    ", hosting, "\nmaster store ",
+                   StoreText(spec), "\nlocal rank 0 ", CommandText(spec.worker.argv), "\n");
   for (const OtherProgram& other : spec.worker.others) {
     absl::StrAppend(&text, "also         ", Count(other.ranks, "rank"), ": ",
                     CommandText(other.argv), "\n");

@@ -65,7 +65,7 @@ bool NamesOwnStore(const StoreSpec& store) {
 // itself, for example with mp.spawn, chooses their address and port, where hlaunch's store does not
 // listen. If hlaunch served the store, all these ranks would be clients and would wait. Between
 // nodes this applies to --per-node only: for ranks that hlaunch starts, its own store is more
-// reliable and, with a token, encrypted.
+// reliable and, with a token, serves no other user.
 bool WorkerServes(const Options& options, const JobSpec& spec, int nproc) {
   if (options.store.in_worker) return *options.store.in_worker;
   if (NamesOwnStore(options.store)) return false;
@@ -187,13 +187,6 @@ absl::Status SetCredentials(const Options& options, const Environment& environme
   spec.store_sealed = (!spec.token.empty() && spec.tls) || !spec.certificates.none();
   spec.warnings.insert(spec.warnings.end(), token.warnings.begin(), token.warnings.end());
   return absl::OkStatus();
-}
-
-// If the nodes encrypt their traffic, the store's traffic must not cross the network in clear
-// either, unless the user wants it. If they do not, the detour over the agents has no benefit. A
-// store that rank 0 serves itself cannot be reached through the agents.
-void SetStoreProxy(const Options& options, JobSpec& spec) {
-  spec.store_proxy = options.store.proxy.value_or(spec.store_sealed && !spec.worker_store);
 }
 
 // Requires: the number and arguments of the workers and the server of the store are decided.
@@ -336,7 +329,7 @@ absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& e
   spec.worker_store = WorkerServes(options, spec, options.nproc.value_or(0));
   SetPlace(options, spec);
   spec.job_id = MakeJobId(options, spec.mode, probes);
-  if (NeedsGrpc(spec)) SetStoreProxy(options, spec);
+  if (NeedsGrpc(spec)) spec.store_proxy = options.store.proxy.value_or(false);
   return spec;
 }
 

@@ -67,8 +67,7 @@ struct StoreSpec {
   // Rank 0 serves the store itself. Unset: it does so if a worker is likely to start the ranks; see
   // JobSpec.
   std::optional<bool> in_worker;
-  // Workers reach the store through their own agent. Unset: they do so if the nodes encrypt their
-  // traffic.
+  // Workers reach the store through their own agent. Unset: they do not.
   std::optional<bool> proxy;
 };
 

@@ -483,7 +483,8 @@ const OptionRow kRendezvousRows[] = {
      "wait for proof of that death, or continue after a time (auto: wait if restarts are left)",
      SetHostLoss},
     {"Master store", "", "--store-allow", "WHO",
-     "who may use the master store: members, all, 10.0.0.0/16, ... (members)",
+     "who may use the master store: members (the job's user on the round's nodes), all, "
+     "10.0.0.0/16, ... (members)",
      [](string_view text, Options& options) {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.server.access, ParseStoreAllow(text));
        return absl::OkStatus();
@@ -494,10 +495,11 @@ const OptionRow kRendezvousRows[] = {
        return absl::OkStatus();
      }},
     {"", "", "--store-proxy", "",
-     "workers reach it through their own agent, at 127.0.0.1 (with a token or --tls-cert, which "
-     "encrypts it; not with --tls off)",
+     "workers reach it through their own agent, encrypted with a token or --tls-cert; MASTER_ADDR "
+     "is then 127.0.0.1",
      [](string_view, Options& options) { return SetProxy(true, options); }},
-    {"", "", "--no-store-proxy", "", "workers reach it themselves, in clear",
+    {"", "", "--no-store-proxy", "",
+     "workers reach it themselves, in clear, at MASTER_ADDR (the default)",
      [](string_view, Options& options) { return SetProxy(false, options); }},
     {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
      [](string_view text, Options& options) {

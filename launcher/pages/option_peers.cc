@@ -87,14 +87,16 @@ constexpr OptionPeer kPeers[] = {
     {"--shutdown-timeout", "same, also `5m`", "fixed at 1 s in Open MPI"},
     {"--loss-limit", "better: lost nodes are noticed and told from slow ones", ""},
     // Master store.
-    {"--store-allow", "better: torchrun's store serves whoever reaches it, on all addresses", ""},
+    {"--store-allow",
+     "better: torchrun's store serves whoever reaches it, on all addresses, and all users", ""},
     {"--store-dialect",
      "better: all releases since 1.9 by themselves; with the word, 1.13's first `delete_key` does "
      "not take 0.25 s",
      ""},
     {"--store-proxy",
-     "better: what workers say to the master store is encrypted, and it has one connection for a "
-     "node, not for each worker; `MASTER_ADDR` is 127.0.0.1 on all nodes but node rank 0",
+     "better: what workers say to the master store can be encrypted, with one connection for a "
+     "node; "
+     "but a server beside the store is then not found at `MASTER_ADDR`",
      ""},
     {"--no-store-proxy", "as torchrun does: in clear", ""},
     {"--store-max-key", "better: fixed there", ""},

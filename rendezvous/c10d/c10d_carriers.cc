@@ -27,11 +27,12 @@ constexpr int kReceived = 128 << 10;
 
 class C10dCarriers::Carrier final : public CarrierSocket {
  public:
-  Carrier(C10dCarriers& all, Id id, UniqueFd fd, const std::string& sealing_key)
+  Carrier(C10dCarriers& all, Id id, UniqueFd fd, const std::string& sealing_key, bool only_sealed)
       : CarrierSocket(std::move(fd), all.connections_.unread()),
         all_(all),
         id_(id),
-        sealing_key_(sealing_key) {}
+        sealing_key_(sealing_key),
+        only_sealed_(only_sealed) {}
 
   Id id() const { return id_; }
   size_t max_unread_bytes() const { return all_.options_.max_unread_bytes; }
@@ -63,14 +64,17 @@ class C10dCarriers::Carrier final : public CarrierSocket {
   absl::Status TakeBytes(absl::string_view bytes);
   absl::Status TakeOpening(absl::string_view* bytes);
   void TakePiece(uint32_t stream, absl::string_view piece);
+  void TakeVouches(absl::string_view piece);
   void CloseStream(uint32_t stream);
   C10dConnections::Id Open(uint32_t stream);
 
   C10dCarriers& all_;
   const Id id_;
   const std::string sealing_key_;
-  bool begun_ = false;   // The greeting's first byte has come.
-  bool opened_ = false;  // The greeting's second byte has come.
+  const bool only_sealed_;
+  absl::Status vouches_;  // Why what it says about connections is not taken; OK if it is.
+  bool begun_ = false;    // The greeting's first byte has come.
+  bool opened_ = false;   // The greeting's second byte has come.
   StreamFrameReader reader_{/*greeted=*/true};
   size_t queued_ = 0;  // Bytes of the streams that wait for their turn.
   // 0 if the stream was ended here; what still comes of it is dropped.
@@ -134,6 +138,7 @@ absl::Status C10dCarriers::Carrier::TakeBytes(absl::string_view bytes) {
     return reader_.Take(
         plain, [this](uint32_t stream, absl::string_view piece) { TakePiece(stream, piece); });
   }));
+  HLAUNCH_RETURN_IF_ERROR(vouches_);
   if (streams_.size() < kMostUnended) return absl::OkStatus();
   return absl::ResourceExhaustedError("it opens streams and does not end those that were refused");
 }
@@ -144,6 +149,9 @@ absl::Status C10dCarriers::Carrier::TakeOpening(absl::string_view* bytes) {
   if (opened_ || bytes->empty()) return absl::OkStatus();
   opened_ = true;
   if (bytes->front() != kSealedSecond) {
+    if (only_sealed_) {
+      return absl::PermissionDeniedError("it carries connections and does not encrypt them");
+    }
     return reader_.Take(kStreamsGreeting.substr(0, 1), [](uint32_t, absl::string_view) {});
   }
   if (sealing_key_.empty()) {
@@ -156,10 +164,21 @@ absl::Status C10dCarriers::Carrier::TakeOpening(absl::string_view* bytes) {
 
 // The carrier stays open, whatever becomes of the stream.
 void C10dCarriers::Carrier::TakePiece(uint32_t stream, absl::string_view piece) {
+  if (stream == kVouchStream) return TakeVouches(piece);
   if (piece.empty()) return CloseStream(stream);
   const auto it = streams_.find(stream);
   const C10dConnections::Id id = it != streams_.end() ? it->second : Open(stream);
   if (id != 0) all_.connections_.Take(*all_.connections_.Find(id), piece);
+}
+
+// Only who is sealed has proven to be of the round.
+void C10dCarriers::Carrier::TakeVouches(absl::string_view piece) {
+  if (!sealed()) {
+    vouches_ = absl::PermissionDeniedError("it vouches for connections and does not encrypt");
+  } else if (vouches_.ok()) {
+    const SocketEnd seen = RemoteEndOf(fd());
+    vouches_ = all_.vouching_.Take(id_, seen.address, seen.port, piece);
+  }
 }
 
 C10dConnections::Id C10dCarriers::Carrier::Open(uint32_t stream) {
@@ -206,16 +225,17 @@ void C10dCarriers::Carrier::CloseStreams() {
   for (const auto& [stream, id] : std::exchange(streams_, {})) all_.connections_.CloseAfterAll(id);
 }
 
-C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections,
+C10dCarriers::C10dCarriers(SocketLoop& loop, C10dConnections& connections, Vouching& vouching,
                            const C10dServerOptions& options)
-    : loop_(loop), connections_(connections), options_(options) {}
+    : loop_(loop), connections_(connections), vouching_(vouching), options_(options) {}
 
 C10dCarriers::~C10dCarriers() = default;
 
-void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key) {
+void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key,
+                       bool only_sealed) {
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &kReceived, sizeof(kReceived));
   const Id id = ++last_id_;
-  auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd), sealing_key);
+  auto carrier = std::make_unique<Carrier>(*this, id, std::move(fd), sealing_key, only_sealed);
   if (const absl::Status joined = carrier->Join(loop_, /*reads=*/true); !joined.ok()) {
     return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
   }
@@ -223,8 +243,16 @@ void C10dCarriers::Add(UniqueFd fd, absl::string_view bytes, const std::string& 
   added.OnBytes(bytes);
 }
 
+void C10dCarriers::SendQuestions() {
+  for (const auto& [agent, bytes] : vouching_.TakeQuestions()) {
+    const auto it = carriers_.find(agent);
+    if (it != carriers_.end()) it->second->Put(kVouchStream, bytes);
+  }
+}
+
 // Closing a carrier may make a client of another carrier ready, so this loops until none is left.
 void C10dCarriers::SendAll() {
+  SendQuestions();
   while (!to_send_.empty()) {
     for (const Id id : std::exchange(to_send_, {})) {
       const auto it = carriers_.find(id);
@@ -241,6 +269,7 @@ void C10dCarriers::SendAll() {
 
 void C10dCarriers::Close(Carrier& carrier) {
   auto node = carriers_.extract(carrier.id());
+  vouching_.Left(carrier.id());
   carrier.CloseStreams();  // `node` keeps the carrier alive until the end of this function.
 }
 

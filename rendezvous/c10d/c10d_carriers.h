@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/c10d/access/vouching.h"
 #include "rendezvous/c10d/c10d_connections.h"
 #include "rendezvous/c10d/c10d_server_options.h"
 #include "rendezvous/listening/socket_loop.h"
@@ -19,18 +20,22 @@ namespace hlaunch {
 
 // The connections of the nodes' proxies to the master store. Each carries the connections of many
 // workers (see store_streams.h), at most 16,384: a further one is ended at once, and a proxy that
-// does not end such streams in turn is closed. Belongs to the thread of its loop.
+// does not end such streams in turn is closed. A sealed one may also vouch for connections that
+// come from its host. Belongs to the thread of its loop.
 class C10dCarriers {
  public:
-  // All three arguments must outlive the object.
-  C10dCarriers(SocketLoop& loop, C10dConnections& connections, const C10dServerOptions& options);
+  // All arguments must outlive the object.
+  C10dCarriers(SocketLoop& loop, C10dConnections& connections, Vouching& vouching,
+               const C10dServerOptions& options);
   ~C10dCarriers();
 
   // Serves a connection whose first bytes, which were already read, begin like a proxy's. If it is
-  // sealed, it must use `sealing_key`; if that is empty, sealed connections are refused.
-  void Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key);
+  // sealed, it must use `sealing_key`; if that is empty, sealed connections are refused. With
+  // `only_sealed`, all others are.
+  void Add(UniqueFd fd, absl::string_view bytes, const std::string& sealing_key, bool only_sealed);
 
-  // Sends what the streams have to send, in one piece for each proxy. Call it once a turn.
+  // Sends what the streams have to send and what is asked, in one piece for each proxy. Call it
+  // once a turn.
   void SendAll();
 
   // Closes all without telling the peers. Requires: `connections` holds none of their streams any
@@ -42,11 +47,13 @@ class C10dCarriers {
   class Carrier;
   class Stream;
 
+  void SendQuestions();
   // Closes a proxy's connection and all streams that it carries. Destroys the carrier.
   void Close(Carrier& carrier);
 
   SocketLoop& loop_;
   C10dConnections& connections_;
+  Vouching& vouching_;
   const C10dServerOptions& options_;
   Id last_id_ = 0;
   absl::flat_hash_map<Id, std::unique_ptr<Carrier>> carriers_;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,10 +19,12 @@
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/c10d/access/vouching.h"
 #include "rendezvous/c10d/c10d_carriers.h"
 #include "rendezvous/c10d/c10d_connections.h"
 #include "rendezvous/c10d/silent_clients.h"
 #include "rendezvous/c10d/store_streams.h"
+#include "rendezvous/listening/peer/loopback_peer.h"
 #include "rendezvous/listening/socket_loop.h"
 
 namespace hlaunch {
@@ -30,13 +33,11 @@ namespace {
 constexpr size_t kManyDescriptors = 65'536;  // Assumed if there is no limit.
 constexpr size_t kMaxWarnedOf = 1000;        // Sources; further warnings would tell nothing new.
 
-// Returns the address of one end of a connection, as getpeername or getsockname tells it.
-StoreAddress AddressOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof(storage);
-  auto* address = reinterpret_cast<sockaddr*>(&storage);
-  tell(fd, address, &size);
-  return ToStoreAddress(*address);
+// True if the other end has closed the connection, or it broke.
+bool HasEnded(int fd) {
+  char byte;
+  const ssize_t got = ::recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 // Silent clients may take half of the descriptors.
@@ -62,7 +63,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
               {.name = "store", .thread_name = "c10d-store", .reads_per_turn = 8}),
         connections_(options_, MonotonicClock(),
                      [this](const std::string& line) { loop_.Warn(line); }),
-        carriers_(loop_, connections_, options_) {}
+        carriers_(loop_, connections_, vouching_, options_) {}
   ~Serving() override { loop_.Stop(); }
 
   SocketLoop& loop() { return loop_; }
@@ -74,7 +75,10 @@ class C10dServer::Serving final : public SocketLoop::Owner {
  private:
   class Client;
 
-  bool Admit(int fd);
+  Admission Admit(int fd);
+  Admission AskKernel(int fd);
+  void TakeVerdicts();
+  void WarnOf(const StoreAddress& source, absl::string_view reason);
   void CloseSilent();
   void Convert(Client& client, absl::string_view bytes);
 
@@ -83,6 +87,7 @@ class C10dServer::Serving final : public SocketLoop::Owner {
   std::string sealing_key_;
   std::set<StoreAddress> warned_of_;
   SilentClients silent_;
+  Vouching vouching_;
   SocketLoop loop_;
   C10dConnections connections_;
   C10dCarriers carriers_;
@@ -91,11 +96,15 @@ class C10dServer::Serving final : public SocketLoop::Owner {
 // A client on a socket of its own, or a proxy that has not spoken yet.
 class C10dServer::Serving::Client final : public C10dConnection, public LoopSocket {
  public:
-  Client(Serving& server, UniqueFd fd)
+  Client(Serving& server, UniqueFd fd, bool asked_about)
       : C10dConnection(server.connections_.NextId(), server.options_),
         LoopSocket(std::move(fd), server.connections_.unread()),
-        server_(server) {}
-  ~Client() override { server_.silent_.Gone(id); }
+        server_(server),
+        asked_about_(asked_about) {}
+  ~Client() override {
+    server_.silent_.Gone(id);
+    server_.vouching_.Gone(id);
+  }
 
   SendBuffer& replies() override { return out(); }
   bool SendReplies() override { return Send(); }
@@ -108,7 +117,20 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
     if (!std::exchange(opened_, true) && bytes[0] == kStreamsGreeting[0]) {
       return server_.Convert(*this, bytes);
     }
-    server_.connections_.Take(*this, bytes);
+    if (!asked_about_) return server_.connections_.Take(*this, bytes);
+    // Nothing of it is heard, and no more of it is read, before it is known whose it is.
+    const SocketEnd source = RemoteEndOf(fd());
+    if (unheard_.empty()) {
+      server_.vouching_.Came(id, source.address, source.port, MonotonicClock().Now());
+    }
+    unheard_.append(bytes.data(), bytes.size());
+    AwaitBytes(false);
+  }
+  bool asked_about() const { return asked_about_; }
+  // Its agent has vouched for it.
+  void Hear() {
+    asked_about_ = false;
+    server_.connections_.Take(*this, std::exchange(unheard_, {}));
   }
   void OnRoom() override { server_.connections_.Continue(*this); }
   void OnEnd(int) override { server_.connections_.Close(id); }
@@ -117,12 +139,15 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
  private:
   Serving& server_;
   bool opened_ = false;  // Its first bytes have come.
+  bool asked_about_;     // It is not known yet whose it is.
+  std::string unheard_;  // What came before that is known.
 };
 
 void C10dServer::Serving::OnAccepted(UniqueFd fd) {
-  if (!Admit(fd.get())) return;
-  const StoreAddress source = AddressOf(fd.get(), ::getpeername);
-  auto client = std::make_unique<Client>(*this, std::move(fd));
+  const Admission admission = Admit(fd.get());
+  if (admission == Admission::kRefuse) return;
+  const StoreAddress source = RemoteEndOf(fd.get()).address;
+  auto client = std::make_unique<Client>(*this, std::move(fd), admission == Admission::kAskAgent);
   if (const absl::Status joined = client->Join(loop_, /*reads=*/true); !joined.ok()) {
     return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
   }
@@ -141,36 +166,73 @@ void C10dServer::Serving::CloseSilent() {
                           " connections that were made and said nothing"));
 }
 
-// Returns whether to serve a connection. Warns once of each source that is worth a warning.
-bool C10dServer::Serving::Admit(int fd) {
-  if (!access_.has_value()) return true;
-  const StoreAddress source = AddressOf(fd, ::getpeername);
-  const AdmissionVerdict verdict = DecideAdmission(*access_, source, AddressOf(fd, ::getsockname));
-  if (!verdict.reason.empty() && warned_of_.size() < kMaxWarnedOf &&
-      warned_of_.insert(source).second) {
-    LogWarning(absl::StrCat("store: ", verdict.reason));
+// Returns kServe, kRefuse or kAskAgent.
+Admission C10dServer::Serving::Admit(int fd) {
+  if (!access_.has_value()) return Admission::kServe;
+  const StoreAddress source = RemoteEndOf(fd).address;
+  const AdmissionVerdict verdict = DecideAdmission(*access_, source, LocalEndOf(fd).address);
+  if (!verdict.reason.empty()) WarnOf(source, verdict.reason);
+  return verdict.admission == Admission::kAskKernel ? AskKernel(fd) : verdict.admission;
+}
+
+Admission C10dServer::Serving::AskKernel(int fd) {
+  const absl::Status own = CheckPeerIsOwn(fd);
+  if (own.ok()) return Admission::kServe;
+  if (!HasEnded(fd)) {
+    const StoreAddress source = RemoteEndOf(fd).address;
+    WarnOf(source, absl::StrCat("refused a connection from ", ShowStoreAddress(source),
+                                ", since the store is for this job's user: ", own.message(),
+                                "; to serve all users there: ", AllowingOption(source)));
   }
-  return verdict.admitted;
+  return Admission::kRefuse;
+}
+
+// Carries out what agents have said.
+void C10dServer::Serving::TakeVerdicts() {
+  for (const Vouching::Verdict& verdict : vouching_.TakeVerdicts(MonotonicClock().Now())) {
+    auto* client = static_cast<Client*>(connections_.Find(verdict.client));  // Others do not wait.
+    if (client == nullptr) continue;
+    // After a reset the answer may be about another connection with the same two addresses.
+    const SocketEnd source = RemoteEndOf(client->fd());
+    const bool connected = source.port != 0;
+    const bool gone = !connected || (verdict.perhaps_gone && HasEnded(client->fd()));
+    if (!verdict.reason.empty() && !gone) WarnOf(source.address, verdict.reason);
+    if (verdict.served && connected) {
+      client->Hear();
+    } else {
+      connections_.Close(verdict.client);
+    }
+  }
+}
+
+// Warns once of each source.
+void C10dServer::Serving::WarnOf(const StoreAddress& source, absl::string_view reason) {
+  if (warned_of_.size() < kMaxWarnedOf && warned_of_.insert(source).second) {
+    LogWarning(absl::StrCat("store: ", reason));
+  }
 }
 
 // Called when the first byte is a proxy's. Destroys `client`.
 void C10dServer::Serving::Convert(Client& client, absl::string_view bytes) {
   UniqueFd fd = client.Leave();
+  const bool only_sealed = client.asked_about();
   connections_.Close(client.id);
-  carriers_.Add(std::move(fd), bytes, sealing_key_);
+  carriers_.Add(std::move(fd), bytes, sealing_key_, only_sealed);
 }
 
 Instant C10dServer::Serving::OnTurnEnd() {
+  TakeVerdicts();
   connections_.TakeTurns();
   CloseSilent();
   carriers_.SendAll();
-  return std::min(connections_.next_turn(), silent_.next());
+  return std::min({connections_.next_turn(), silent_.next(), vouching_.next()});
 }
 
 void C10dServer::Serving::Reset(std::optional<StoreAccess> access,
                                 std::optional<std::string> sealing_key) {
   connections_.Clear();
   carriers_.Clear();
+  vouching_.Clear();
   silent_.Clear();
   loop_.DropUnaccepted();  // They connected before the reset, so they belong to the old round.
   if (access.has_value()) access_ = std::move(access);

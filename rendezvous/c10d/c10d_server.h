@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/c10d/access/store_access.h"
 #include "rendezvous/c10d/c10d_server_options.h"
-#include "rendezvous/c10d/store_access.h"
 #include "rendezvous/listening/listen.h"
 
 namespace hlaunch {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "proto/base/clock.h"
+#include "rendezvous/c10d/access/store_access.h"
 #include "rendezvous/c10d/c10d_protocol.h"
-#include "rendezvous/c10d/store_access.h"
 #include "rendezvous/store/key_space.h"
 
 namespace hlaunch {

@@ -28,6 +28,8 @@ class CarrierSocket : public LoopSocket {
   // Errors: as SealedStream::Make.
   absl::Status Seal(SealedStream::Side side, absl::string_view key);
 
+  bool sealed() const { return sealed_ != nullptr; }
+
   // True if frames may be put: nothing is sealed, or the other end has proved that it has the key.
   bool ready() const { return sealed_ == nullptr || sealed_->established(); }
 

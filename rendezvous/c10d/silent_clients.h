@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "proto/base/clock.h"
-#include "rendezvous/c10d/store_access.h"
+#include "rendezvous/c10d/access/store_access.h"
 
 namespace hlaunch {
 

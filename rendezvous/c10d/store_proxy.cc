@@ -16,15 +16,20 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
+#include "rendezvous/c10d/access/store_access.h"
+#include "rendezvous/c10d/access/vouch_messages.h"
 #include "rendezvous/c10d/carrier_socket.h"
 #include "rendezvous/c10d/store_streams.h"
 #include "rendezvous/listening/connect.h"
+#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/listening/peer/loopback_peer.h"
 #include "rendezvous/listening/socket_loop.h"
 
 namespace hlaunch {
@@ -36,6 +41,35 @@ constexpr size_t kMaxPending = 128 << 10;
 constexpr int kMaxUnsent = 64 << 10;
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::seconds(1);
+
+// What an agent whose connection to the store is `fd` says first.
+VouchGreeting GreetingOf(int fd) {
+  VouchGreeting greeting;
+  const SocketEnd own = LocalEndOf(fd);
+  greeting.address = own.address;
+  greeting.port = own.port;
+  const absl::StatusOr<std::vector<LocalAddress>> all = ListLocalAddresses();
+  if (!all.ok()) return greeting;
+  for (const LocalAddress& each : *all) {
+    const std::optional<StoreAddress> address = ParseStoreAddress(each.address);
+    if (address && greeting.others.size() < kMaxVouchAddresses) greeting.others.push_back(*address);
+  }
+  return greeting;
+}
+
+// Unset if there is no answer: something is lacking now.
+std::optional<VouchAnswer> AnswerTo(const VouchQuestion& question, int fd) {
+  const absl::StatusOr<uid_t> user = UserOfSibling(fd, question.address, question.port);
+  VouchAnswer answer{question.number, Vouch::kNobody, 0};
+  if (absl::IsResourceExhausted(user.status())) return std::nullopt;
+  if (user.ok()) {
+    answer.user = *user;
+    answer.vouch = IsOwnUser(*user) ? Vouch::kOwn : Vouch::kOther;
+  } else if (absl::IsUnavailable(user.status())) {
+    answer.vouch = Vouch::kUntold;
+  }
+  return answer;
+}
 
 }  // namespace
 
@@ -50,7 +84,7 @@ constexpr Duration kLongestPause = std::chrono::seconds(1);
 //              the connection broke: clients are closed
 class StoreProxy::Carrying final : public SocketLoop::Owner {
  public:
-  Carrying(ListeningSocket listener, StoreProxyOptions options)
+  Carrying(std::optional<ListeningSocket> listener, StoreProxyOptions options)
       : options_(std::move(options)),
         loop_(*this, std::move(listener), {.name = "store proxy", .thread_name = "store-proxy"}) {}
   ~Carrying() override { loop_.Stop(); }
@@ -72,9 +106,10 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   void Connected();
   bool greeted() const { return state_ == State::kGreeting || state_ == State::kConnected; }
   void LoseMaster(int error);
-  void LoseMaster(const std::string& reason);
+  void LoseMaster(const std::string& reason, bool worth_a_line = true);
   void TakeBytes(absl::string_view bytes);
   void TakePiece(uint32_t stream, absl::string_view piece);
+  void TakeQuestions(absl::string_view piece);
   void SendToMaster(uint32_t stream, absl::string_view bytes);
   void Leave(uint32_t stream);
   void SendToClient(uint32_t stream);
@@ -90,7 +125,8 @@ class StoreProxy::Carrying final : public SocketLoop::Owner {
   std::minstd_rand random_{std::random_device{}()};
   std::unique_ptr<Master> master_;  // Null while it pauses.
   StreamFrameReader reader_{/*greeted=*/false};
-  uint32_t last_stream_ = 0;
+  VouchReader questions_;
+  uint32_t last_stream_ = kVouchStream;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Client>> clients_;
   std::set<uint32_t> touched_;  // Clients that are new, have room or may have something to send.
   bool read_before_ = false;    // True if clients were read at the end of the last turn.
@@ -171,6 +207,7 @@ void StoreProxy::Carrying::BeginAttempt() {
 void StoreProxy::Carrying::EndAttempt(int error) {
   if (error != 0) return LoseMaster(error);
   reader_ = StreamFrameReader(/*greeted=*/false);
+  questions_ = VouchReader();
   Greet();
 }
 
@@ -189,6 +226,10 @@ void StoreProxy::Carrying::Greet() {
 void StoreProxy::Carrying::Connected() {
   state_ = State::kConnected;
   pause_ = kFirstPause;
+  if (!master_->sealed()) return;
+  std::string greeting;
+  PutVouchMessage(&greeting, GreetingOf(master_->fd()));
+  SendToMaster(kVouchStream, greeting);
 }
 
 // Also ends an attempt. It is unknown what became of requests that were under way, and their
@@ -197,13 +238,15 @@ void StoreProxy::Carrying::LoseMaster(int error) {
   LoseMaster(error != 0 ? std::strerror(error)
              : state_ == State::kGreeting
                  ? "it hung up: it has not the secret of this round, or does not encrypt"
-                 : "it hung up");
+                 : "it hung up",
+             // The port may be that of the next round's store already, which does not accept yet.
+             error != ETIMEDOUT || loop_.port() != 0);
 }
 
-void StoreProxy::Carrying::LoseMaster(const std::string& reason) {
+void StoreProxy::Carrying::LoseMaster(const std::string& reason, bool worth_a_line) {
   // At the end of a job the store may go before its proxies. No worker misses it then, though the
   // agent itself may have a connection.
-  if (!workers_done_ && (state_ == State::kGreeting || !clients_.empty())) {
+  if (worth_a_line && !workers_done_ && (state_ == State::kGreeting || !clients_.empty())) {
     loop_.Warn(absl::StrCat("store proxy: lost the master store at ",
                             HostPort(options_.address, options_.port), ": ", reason));
   }
@@ -232,6 +275,7 @@ void StoreProxy::Carrying::TakeBytes(absl::string_view bytes) {
 }
 
 void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
+  if (stream == kVouchStream) return TakeQuestions(piece);
   const auto it = clients_.find(stream);
   if (it == clients_.end()) return;  // The client has gone, and the store was told.
   Client& client = *it->second;
@@ -244,11 +288,30 @@ void StoreProxy::Carrying::TakePiece(uint32_t stream, absl::string_view piece) {
   }
 }
 
+// Answers the store's questions. It has proven that it belongs to the round.
+void StoreProxy::Carrying::TakeQuestions(absl::string_view piece) {
+  const absl::StatusOr<std::vector<VouchMessage>> questions = questions_.Take(piece);
+  std::string answers;
+  if (questions.ok()) {
+    for (const VouchMessage& message : *questions) {
+      const auto* question = std::get_if<VouchQuestion>(&message);
+      if (question == nullptr) continue;
+      if (const auto answer = AnswerTo(*question, master_->fd()))
+        PutVouchMessage(&answers, *answer);
+    }
+  }
+  if (!answers.empty()) SendToMaster(kVouchStream, answers);
+}
+
 void StoreProxy::Carrying::SendToMaster(uint32_t stream, absl::string_view bytes) {
   PutFrame(&master_->frames().text(), stream, bytes);
 }
 
 void StoreProxy::Carrying::OnAccepted(UniqueFd fd) {
+  if (const absl::Status own = CheckPeerIsOwn(fd.get()); !own.ok()) {
+    return loop_.Warn(absl::StrCat(
+        "store proxy: refused a connection, since it is for this job's user: ", own.message()));
+  }
   const uint32_t stream = ++last_stream_;
   auto client = std::make_unique<Client>(*this, stream, std::move(fd));
   if (const absl::Status joined = client->Join(loop_, reading()); !joined.ok()) {
@@ -294,8 +357,8 @@ void StoreProxy::Carrying::AwaitBytesOfClients() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<StoreProxy>> StoreProxy::Start(ListeningSocket listener,
-                                                              StoreProxyOptions options) {
+absl::StatusOr<std::unique_ptr<StoreProxy>> StoreProxy::Start(
+    std::optional<ListeningSocket> listener, StoreProxyOptions options) {
   if (!IsAddressLiteral(options.address)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the master store's address '", options.address, "' is not an IP address"));

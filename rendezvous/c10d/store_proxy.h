@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,10 +25,12 @@ struct StoreProxyOptions {
   std::string sealing_key = {};
 };
 
-// A stand-in for the master store on a node. Carries the connections of the node's workers to the
-// store on one connection of its own, byte for byte (see store_streams.h), on a thread
-// ("store-proxy"). Keeps and decides nothing, so workers see what they would see at the store
-// itself. Thread-safe.
+// A node's own connection to the master store, on a thread ("store-proxy"). Over it, if it is
+// sealed, the store asks whose the connections are that workers of this host make to it (see
+// Vouching). And with a listener this is a stand-in for the store on this node: it carries the
+// connections of the node's workers byte for byte (see store_streams.h). It keeps and decides
+// nothing, so workers see what they would see at the store itself. It serves the processes of this
+// user and of root. Thread-safe.
 //
 // While the store cannot be reached, clients wait. If the connection breaks, the clients'
 // connections are closed, as if each had broken, and the proxy connects anew.
@@ -36,7 +39,7 @@ class StoreProxy {
   // Errors:
   //   InvalidArgument - the address is not a literal.
   //   ResourceExhausted - out of descriptors or threads.
-  static absl::StatusOr<std::unique_ptr<StoreProxy>> Start(ListeningSocket listener,
+  static absl::StatusOr<std::unique_ptr<StoreProxy>> Start(std::optional<ListeningSocket> listener,
                                                            StoreProxyOptions options);
 
   // Closes every connection and joins the thread.
@@ -48,7 +51,7 @@ class StoreProxy {
   // reported.
   void WorkersAreDone();
 
-  uint16_t port() const;
+  uint16_t port() const;  // 0 without a listener.
 
  private:
   class Carrying;

@@ -62,6 +62,11 @@ class SshTest(jobs.JobTest):
 
 
 class Started(SshTest):
+    def test_what_rank_0_serves_beside_the_store_is_reached_from_all_hosts(self):
+        run = self.launch("--no-python", lab.WORKERS / "port_worker.py", "beside")
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertEqual(run.out.count("OK beside"), 4, str(run))
+
     def test_one_command_starts_all_hosts_and_ends_as_the_job_does(self):
         run = self.launch("--nproc-per-node", 2, "-x", "GREETING=hello there; $x", jobs.WORKER,
                           "env", "show", "GREETING")

@@ -4,7 +4,9 @@
 """The master store's life: what torch does with it, who may serve it, which ports are kept beside
 it, and what of an old round is still there in the next one."""
 
+import os
 import re
+import signal
 
 import jobs
 import lab
@@ -76,9 +78,26 @@ class Proxy2(Proxy1):
 
 
 class Sealed2(Proxy2):
-    """With a token the proxy is on by default, and its traffic is encrypted."""
+    """With a token the proxy's traffic is encrypted."""
 
-    asked, secret = [], {"HLAUNCH_TOKEN": lab.TOKEN}
+    secret = {"HLAUNCH_TOKEN": lab.TOKEN}
+
+
+class Vouched2(torch_test.WithTorch):
+    """With a token agents say whose the connections are, also torch's many."""
+
+    wanted, python = "2.", staticmethod(torch_test.Torch2.python)
+
+    def test_real_clients_are_served(self):
+        runs = self.start(CALLS, options=["--nproc-per-node", 2],
+                          env={"PYTHON_EXEC": self.python(), **SLIM, "HLAUNCH_TOKEN": lab.TOKEN})
+        self.assert_done(runs, jobs.OK, 150)
+        self.assertIn("OK store_calls", runs[0].out, self.told(runs))
+        self.assertNotIn("refused a connection", self.told(runs))
+
+
+class Vouched1(Vouched2):
+    wanted, python = "1.13", staticmethod(torch_test.Torch1.python)
 
 
 class OwnStore1(torch_test.WithTorch):
@@ -208,25 +227,26 @@ class StaleWorker(jobs.JobTest):
         self.assert_done([*runs, stranger], jobs.OK, 60)
 
 
-class Access(jobs.JobTest):
-    """Who may use the master store: node0 and node1 run a job, and node2 tries to connect."""
+class Knocks(jobs.JobTest):
+    """node0 and node1 run a job, and processes of all nodes try to use its master store."""
 
     count = 3
-    refused = r"refused a connection from {0}, which no node of the round has announced; if it is " \
-              r"yours, name it on node rank 0: --store-allow=members,{0}"
+    secret = {}
 
-    def job(self, *options, form=("--rdzv-endpoint", "node0:29400")):
+    def job(self, *options, form=("--rdzv-endpoint", "node0:29400"), count=2):
         self.end = self.lab.folder / "end"
         self.end.unlink(missing_ok=True)
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, *form, "--node-rank", node.index, *options,
                            "--no-python", "sh", "-c", f"{PORTS} empty && exec {jobs.WORKER} env"
-                           f" await {self.end}", env={"PYTHON_EXEC": jobs.PYTHON})
+                           f" await {self.end}", env={"PYTHON_EXEC": jobs.PYTHON, **self.secret})
                 for node in self.nodes[:2]]
-        facts = self.wait_for_workers(runs, 2)[0]
-        return runs, facts["MASTER_ADDR"], facts["MASTER_PORT"]
+        facts = self.wait_for_workers(runs, count)
+        self.assertEqual({fact["MASTER_ADDR"] for fact in facts}, {self.nodes[0].ip})
+        return runs, facts[-1]["MASTER_ADDR"], facts[-1]["MASTER_PORT"]
 
-    def knock(self, node, address, port, answer):
-        run = node.run(PORTS, "knock", address, port)  # One process: its two knocks are soon over.
+    def knock(self, node, address, port, answer, user=0):
+        run = node.run("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
+                       PORTS, "knock", address, port)  # Its two knocks are soon over.
         self.assertEqual(run.out.count(f"{address} {answer}\n"), 2, str(run))
 
     def finish(self, runs):
@@ -235,6 +255,13 @@ class Access(jobs.JobTest):
 
     def said_of_connections(self, run):
         return [line for line in jobs.own_lines(run) if "connection from" in line]
+
+
+class Access(Knocks):
+    """Which addresses may use the master store of a job without a token."""
+
+    refused = r"refused a connection from {0}, which no node of the round has announced; if it is " \
+              r"yours, name it on node rank 0: --store-allow=members,{0}"
 
     def test_a_stranger_is_refused_with_one_line_and_members_are_served(self):
         runs, address, port = self.job()
@@ -281,6 +308,82 @@ class Access(jobs.JobTest):
         self.knock(self.nodes[1], address, port, "served")
         self.finish(runs)
         self.assert_said(runs[0], "the store serves MASTER_ADDR, which is " + address)
+
+
+class Vouched(Knocks):
+    """With a token agents say whose a connection is. The job is root's, and another user of its
+    hosts tries to use its store."""
+
+    secret = {"HLAUNCH_TOKEN": lab.TOKEN}
+    OTHER = 54321
+
+    def setUp(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to be two users")
+        super().setUp()
+
+    def assert_only_the_jobs_user_is_served(self, address, port):
+        self.knock(self.nodes[1], address, port, "served")
+        self.knock(self.nodes[1], address, port, "closed", self.OTHER)
+        self.knock(self.nodes[0], address, port, "served")
+        self.knock(self.nodes[0], "127.0.0.1", port, "closed", self.OTHER)
+        self.knock(self.nodes[0], address, port, "closed", self.OTHER)
+        self.knock(self.nodes[2], address, port, "closed")
+
+    def test_another_user_of_its_hosts_is_refused_with_one_line_for_each_address(self):
+        runs, address, port = self.job()
+        self.assert_only_the_jobs_user_is_served(address, port)
+        self.finish(runs)
+        said = self.said_of_connections(runs[0])
+        self.assertEqual(len(said), 4, str(runs[0]))
+        self.assert_said(runs[0], f"refused a connection from {self.nodes[1].ip}: it is of the "
+                         f"user {self.OTHER} there, who is not the job's; if it is yours, name it "
+                         f"on node rank 0: --store-allow=members,{self.nodes[1].ip}",
+                         "refused a connection from 127.0.0.1, since the store is for this job's "
+                         f"user: a connection of the user {self.OTHER}; to serve all users there: "
+                         "--store-allow=members,127.0.0.1")
+
+    def test_the_static_forms_one_port_knows_users_too(self):
+        runs, address, port = self.job(form=("--master-addr", "node0", "--master-port", 29777))
+        self.assert_only_the_jobs_user_is_served(address, port)
+        self.finish(runs)
+
+    def test_all_users_of_a_named_address_are_served(self):
+        runs, address, port = self.job(f"--store-allow=members,127.0.0.0/8,{self.nodes[1].ip}")
+        self.knock(self.nodes[1], address, port, "served", self.OTHER)
+        self.knock(self.nodes[0], "127.0.0.1", port, "served", self.OTHER)
+        self.knock(self.nodes[0], address, port, "closed", self.OTHER)
+        self.finish(runs)
+
+    def test_an_agent_answers_for_all_addresses_of_its_host(self):
+        self.nodes[1].add_interface("eth1", "10.78.0.11/24")
+        runs, address, port = self.job()
+        self.nodes[0].run("ip", "route", "add", "10.78.0.0/24", "dev", "eth0")
+        self.nodes[1].run("ip", "route", "replace", f"{address}/32", "dev", "eth0", "src",
+                          "10.78.0.11")
+        self.knock(self.nodes[1], address, port, "served")
+        self.knock(self.nodes[1], address, port, "closed", self.OTHER)
+        self.finish(runs)
+
+    def test_the_next_round_asks_as_well(self):
+        runs, address, port = self.job("--max-restarts", 1, "--shutdown-timeout", 1)
+        worker = next(pid for pid, words in self.nodes[1].processes().items()
+                      if "e2e_worker" in words and not words.startswith(str(lab.BIN)))
+        self.nodes[1].run("kill", "-9", worker)
+        facts = self.wait_for_workers(runs, 4)[-1]
+        self.assert_only_the_jobs_user_is_served(facts["MASTER_ADDR"], facts["MASTER_PORT"])
+        self.finish(runs)
+
+    def test_nobody_is_served_whose_agent_stands_still(self):
+        runs, address, port = self.job()
+        agent = jobs.agent_of(runs[1])
+        os.kill(agent, signal.SIGSTOP)
+        self.knock(self.nodes[1], address, port, "closed")
+        os.kill(agent, signal.SIGCONT)
+        self.knock(self.nodes[1], address, port, "served")
+        self.finish(runs)
+        self.assert_said(runs[0], f"connection from {self.nodes[1].ip}: the job's agent there does "
+                         "not say whose it is, within 5 s")
 
 
 class Limits(jobs.JobTest):

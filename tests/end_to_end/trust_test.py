@@ -126,16 +126,16 @@ class OnTheWire(jobs.JobTest):
     def read_of(self, packets):
         return [words for words in (KEY, VALUE) if words.encode() in packets]
 
-    def test_nothing_that_workers_tell_the_store_is_read_with_a_token(self):
-        in_clear, _ = self.stored(options=["--no-store-proxy"])
+    def test_nothing_that_workers_tell_the_store_is_read_with_a_token_and_a_proxy(self):
+        in_clear, _ = self.stored()
         self.assertEqual(self.read_of(in_clear), [KEY, VALUE])  # The listener works.
         in_clear, _ = self.stored(env={"HLAUNCH_TLS": "off"})
         self.assertEqual(self.read_of(in_clear), [KEY, VALUE])
-        encrypted, _ = self.stored()
+        encrypted, _ = self.stored(options=["--store-proxy"])
         self.assertEqual(self.read_of(encrypted), [])
 
     def test_nothing_that_workers_tell_the_store_is_read_where_it_shares_the_named_port(self):
-        encrypted, ports = self.stored(meet=lambda rank: [
+        encrypted, ports = self.stored(options=["--store-proxy"], meet=lambda rank: [
             "--master-addr", "node0", "--master-port", 29507, "--node-rank", rank])
         self.assertEqual(self.read_of(encrypted), [])
         self.assertEqual(ports, [["29507"], ["29507"]])

@@ -230,6 +230,9 @@ class Dry(unittest.TestCase):
         job = json.loads(done.stdout)
         self.assertEqual((job["mode"], job["meeting_place"]), ("endpoint", "127.0.0.1:29400"))
         self.assertEqual(job["command"][1:], self.WORKER[2:])
+        self.assertIn("no secret to ask agents by", job["master_store"])
+        done = run(HLAUNCH, *words, *self.WORKER, env={"HLAUNCH_TOKEN": "0123456789abcdef" * 2})
+        self.assertIn("\nmaster store at node rank 0, in clear, for the job's user,", done.stdout)
 
     def test_a_script_that_is_not_there_is_told(self):
         done = run(HLAUNCH, "--dry-run", "nothing.py")

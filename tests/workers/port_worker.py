@@ -6,6 +6,7 @@
     reserved          rank 0: MASTER_PORT+1, +2 and JAX's port refuse a plain bind, and allow one
                       with SO_REUSEADDR; the port that Gaudi's cache binds plainly is free
     serve             rank 0 serves at MASTER_PORT itself, and all say hello there
+    beside            the same at MASTER_PORT+1, beside the store
     stale HOST PORT FILE
                       a process of an old round: connects, speaks on one connection, is silent on
                       another; once FILE exists, prints the fate of both and of a new one
@@ -71,8 +72,9 @@ def reserved():
         bind(kept, reuse=True).close()
 
 
-def serve():
-    address, world = place(), int(os.environ["WORLD_SIZE"])
+def serve(distance=0):
+    (host, port), world = place(), int(os.environ["WORLD_SIZE"])
+    address = host, port + distance
     server = bind(address[1], reuse=True) if RANK == 0 else None
     deadline = time.monotonic() + 20
     while True:
@@ -89,6 +91,10 @@ def serve():
             assert one.recv(5) == b"hello"
             one.sendall(b"hi")
     assert connection.recv(2) == b"hi"
+
+
+def beside():
+    serve(1)
 
 
 def connect(address):
@@ -143,7 +149,7 @@ def empty():
 
 def main():
     action, *arguments = sys.argv[1:]
-    {"reserved": reserved, "serve": serve, "stale": stale, "knock": knock, "large": large,
+    {"reserved": reserved, "serve": serve, "beside": beside, "stale": stale, "knock": knock, "large": large,
      "empty": empty}[action](*arguments)
     print(f"OK {action}", flush=True)
 

@@ -3,10 +3,12 @@
 
 #include "rendezvous/listening/peer/loopback_peer.h"
 
+#include <arpa/inet.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -48,41 +50,50 @@ absl::Status NoAnswer(int error) {
   return absl::ResourceExhaustedError(why);
 }
 
+// One end of a connection, as the kernel's question names it.
+struct End {
+  uint8_t family = 0;  // 0 if the socket is not connected.
+  __be16 port = 0;
+  __be32 words[4] = {};
+  uint32_t scope = 0;  // The interface of a link-local address, else 0.
+};
+
 using NameFn = int (*)(int fd, sockaddr* address, socklen_t* size);
 
-// Writes one of the two addresses of `fd`. Returns the family, or 0 if the socket is not connected.
-uint8_t WriteAddress(int fd, NameFn name, __be16* port, __be32 (&words)[4]) {
+End EndOf(int fd, NameFn name) {
+  End end;
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
-  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (name(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return end;
   if (address.ss_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(address);
-    *port = four.sin_port;
-    std::memcpy(words, &four.sin_addr, sizeof(four.sin_addr));
-    return AF_INET;
+    end.port = four.sin_port;
+    std::memcpy(end.words, &four.sin_addr, sizeof(four.sin_addr));
+  } else if (address.ss_family == AF_INET6) {
+    const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
+    end.port = six.sin6_port;
+    end.scope = six.sin6_scope_id;
+    std::memcpy(end.words, &six.sin6_addr, sizeof(six.sin6_addr));
+  } else {
+    return end;
   }
-  if (address.ss_family != AF_INET6) return 0;
-  const auto& six = reinterpret_cast<const sockaddr_in6&>(address);
-  *port = six.sin6_port;
-  std::memcpy(words, &six.sin6_addr, sizeof(six.sin6_addr));
-  return AF_INET6;
+  end.family = static_cast<uint8_t>(address.ss_family);
+  return end;
 }
 
-bool IsConnected(int fd) {
-  __be16 port;
-  __be32 words[4];
-  return WriteAddress(fd, ::getpeername, &port, words) != 0;
-}
-
-// Asks for the socket whose own address is `fd`'s by `own`, and whose peer's is `fd`'s by `other`.
+// Asks for the socket of this host whose own address is `own`, and whose peer's is `other`.
 //
 // Errors: as UserOfLoopbackPeer. A kernel without this table says NotFound, too.
-absl::StatusOr<inet_diag_msg> FindSocket(int fd, NameFn own, NameFn other) {
+absl::StatusOr<inet_diag_msg> FindSocket(const End& own, const End& other) {
+  if (own.family == 0 || other.family == 0) return Gone();
   Question question{};
   inet_diag_sockid& id = question.request.id;
-  question.request.sdiag_family = WriteAddress(fd, own, &id.idiag_sport, id.idiag_src);
-  const uint8_t of_other = WriteAddress(fd, other, &id.idiag_dport, id.idiag_dst);
-  if (question.request.sdiag_family == 0 || of_other == 0) return Gone();
+  question.request.sdiag_family = own.family;
+  id.idiag_sport = own.port;
+  id.idiag_dport = other.port;
+  std::memcpy(id.idiag_src, own.words, sizeof(own.words));
+  std::memcpy(id.idiag_dst, other.words, sizeof(other.words));
+  id.idiag_if = other.scope;
   id.idiag_cookie[0] = id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   question.head.nlmsg_len = sizeof(question);
   question.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
@@ -101,31 +112,56 @@ absl::StatusOr<inet_diag_msg> FindSocket(int fd, NameFn own, NameFn other) {
     return answer.error.error == -ENOENT ? Gone() : NoAnswer(-answer.error.error);
   }
   // A listening socket is found where no connection is. A socket without inode was closed by its
-  // process, and many kernels say that it is root's.
-  if (answer.socket.id.idiag_dport != id.idiag_dport || answer.socket.idiag_inode == 0) {
+  // process, and many kernels say that it is root's. One that still connects is not the one whose
+  // other end is connected.
+  if (answer.socket.id.idiag_dport != id.idiag_dport || answer.socket.idiag_inode == 0 ||
+      answer.socket.idiag_state == TCP_SYN_SENT) {
     return Gone();
   }
   return answer.socket;
 }
 
+// Finds the user of the socket from `own` to `other`. `fd` is a connected socket of this process.
+absl::StatusOr<uid_t> UserOf(const End& own, const End& other, int fd) {
+  const absl::StatusOr<inet_diag_msg> found = FindSocket(own, other);
+  const bool no_table =
+      absl::IsNotFound(found.status()) &&
+      absl::IsNotFound(FindSocket(EndOf(fd, ::getsockname), EndOf(fd, ::getpeername)).status());
+  // Once a connection is reset, another one may have the same two addresses.
+  if (EndOf(fd, ::getpeername).family == 0) return Gone();
+  if (no_table) return NoAnswer(EOPNOTSUPP);
+  HLAUNCH_RETURN_IF_ERROR(found.status());
+  return found->idiag_uid;
+}
+
 }  // namespace
 
 absl::StatusOr<uid_t> UserOfLoopbackPeer(int fd) {
-  const absl::StatusOr<inet_diag_msg> peer = FindSocket(fd, ::getpeername, ::getsockname);
-  const bool no_table = absl::IsNotFound(peer.status()) &&
-                        absl::IsNotFound(FindSocket(fd, ::getsockname, ::getpeername).status());
-  // Once a connection is reset, another one may have the same two addresses.
-  if (!IsConnected(fd)) return Gone();
-  if (no_table) return NoAnswer(EOPNOTSUPP);
-  HLAUNCH_RETURN_IF_ERROR(peer.status());
-  return peer->idiag_uid;
+  return UserOf(EndOf(fd, ::getpeername), EndOf(fd, ::getsockname), fd);
 }
+
+absl::StatusOr<uid_t> UserOfSibling(int fd, const std::array<uint8_t, 16>& address, uint16_t port) {
+  static constexpr uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  const End other = EndOf(fd, ::getpeername);
+  End own = other;
+  own.port = htons(port);
+  const bool four = std::memcmp(address.data(), kMapped, sizeof(kMapped)) == 0;
+  if (own.family == AF_INET && !four) return Gone();
+  if (own.family == AF_INET) {
+    std::memcpy(own.words, address.data() + sizeof(kMapped), 4);
+  } else {
+    std::memcpy(own.words, address.data(), address.size());
+  }
+  return UserOf(own, other, fd);
+}
+
+bool IsOwnUser(uid_t user) { return user == ::geteuid() || user == 0; }
 
 absl::Status CheckPeerIsOwn(int fd) {
   const absl::StatusOr<uid_t> user = UserOfLoopbackPeer(fd);
   if (absl::IsUnavailable(user.status())) return absl::OkStatus();
   HLAUNCH_RETURN_IF_ERROR(user.status());
-  if (*user == ::geteuid() || *user == 0) return absl::OkStatus();
+  if (IsOwnUser(*user)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat("a connection of the user ", *user));
 }
 

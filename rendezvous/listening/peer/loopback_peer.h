@@ -5,11 +5,14 @@
 
 #include <sys/types.h>
 
+#include <array>
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Who has the other end of a TCP connection within this host. A port on loopback is open to all
-// users of the host, and the kernel knows whose the connections are.
+// Who has a TCP connection of this host. A port is open to all users of the hosts that reach it,
+// and each host's kernel knows whose the connections are.
 
 namespace hlaunch {
 
@@ -21,6 +24,15 @@ namespace hlaunch {
 //   Unavailable - the kernel does not tell.
 //   ResourceExhausted - out of descriptors or memory.
 absl::StatusOr<uid_t> UserOfLoopbackPeer(int fd);
+
+// Returns the user who has made the socket of this host at `address` and `port` that is connected
+// to the same other end as `fd`. `address` is an IPv6 one, or an IPv4 one as ::ffff:a.b.c.d.
+//
+// Errors: as UserOfLoopbackPeer.
+absl::StatusOr<uid_t> UserOfSibling(int fd, const std::array<uint8_t, 16>& address, uint16_t port);
+
+// True for this process's user and for root, who may do what that user may.
+bool IsOwnUser(uid_t user);
 
 // Returns OK unless the kernel says that the other end of `fd` belongs to neither this process's
 // user nor root. So it is OK where the kernel does not tell: who comes must prove himself in

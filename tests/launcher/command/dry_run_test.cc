@@ -43,6 +43,8 @@ TEST(DescribeJob, SaysWhatWouldBeRun) {
             "job          7: 2 to 4 nodes, 8 workers here, 1 restart\n"
             "nodes meet   n0:29400\n"
             "this node    n0 is another host\n"
+            "master store at node rank 0, in clear, for all users of the nodes, since there is no "
+            "secret to ask agents by\n"
             "local rank 0 /bin/train 'a b' 0\n"
             "MPI          PMI-1 by a port, in case that it starts an MPI program: none is seen in "
             "it\n"

@@ -340,23 +340,22 @@ TEST(MakeJobSpec, TakesTheTokenFromTheNearestSource) {
   EXPECT_EQ(Make({"--token-file=/t", "x"})->token, "");  // A single node needs no token.
 }
 
-// The traffic to the master store crosses the network in clear text only if no encryption is
-// possible, or if the user says so.
-TEST(MakeJobSpec, CarriesTheStoresTrafficWhereThereIsAToken) {
+// Otherwise MASTER_ADDR would not be node rank 0's address on all nodes.
+TEST(MakeJobSpec, CarriesTheStoresTrafficOnlyWhereItIsAskedFor) {
   using Words = std::vector<const char*>;
   const std::vector<std::string> token = {absl::StrCat("HLAUNCH_TOKEN=", kOtherToken)};
   const auto proxy = [](const auto& spec) {
     return std::pair(spec->store_proxy, spec->store_sealed);
   };
   const std::pair sealed(true, true), clear(true, false), none(false, false), left(false, true);
-  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "x"}, token)), sealed);
+  EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "x"}, token)), left);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "x"})), none);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--store-proxy", "x"})), clear);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--store-proxy", "x"}, token)), sealed);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--no-store-proxy", "x"}, token)), left);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--master-store=worker", "x"}, token)), left);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls-cert=c", "--tls-key=k", "--tls-ca=a", "x"})),
-            sealed);
+            left);
   EXPECT_EQ(proxy(Make(Words{"--store-proxy", "x"}, token)), none);  // One node.
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls=off", "x"}, token)), none);
   EXPECT_EQ(proxy(Make(Words{"--nnodes=2", "--tls=off", "--store-proxy", "x"}, token)), clear);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/c10d/store_access.h"
+#include "rendezvous/c10d/access/store_access.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,15 @@ namespace {
 
 StoreAddress Address(absl::string_view literal) { return ParseStoreAllow(literal)->known[0].first; }
 
-bool Admits(absl::string_view allow, absl::string_view source) {
-  return DecideAdmission(*ParseStoreAllow(allow), Address(source), Address("10.9.9.9")).admitted;
+Admission AdmissionOf(absl::string_view allow, absl::string_view source) {
+  return DecideAdmission(*ParseStoreAllow(allow), Address(source), Address("10.9.9.9")).admission;
 }
+
+bool Admits(absl::string_view allow, absl::string_view source) {
+  return AdmissionOf(allow, source) == Admission::kServe;
+}
+
+bool Admits(const AdmissionVerdict& verdict) { return verdict.admission == Admission::kServe; }
 
 // The verdict in a round with these members, at the host `own`.
 AdmissionVerdict InRound(const StoreAccess& wished, absl::string_view source,
@@ -35,11 +41,27 @@ TEST(DecideAdmission, AdmitsAddressesAndRangesOfBothFamilies) {
   EXPECT_TRUE(Admits("10.0.0.7", "::ffff:10.0.0.7"));  // The form that a dual-stack listener sees.
 }
 
-TEST(DecideAdmission, AdmitsThisHost) {
-  EXPECT_TRUE(Admits("10.0.0.7", "127.0.0.1"));
-  EXPECT_TRUE(Admits("10.0.0.7", "127.3.2.1"));
-  EXPECT_TRUE(Admits("10.0.0.7", "::1"));
-  EXPECT_TRUE(Admits("10.0.0.7", "10.9.9.9"));  // The source is the address that it called.
+TEST(DecideAdmission, AsksTheKernelWhoseAConnectionOfThisHostIs) {
+  // In the last one the source is the address that it called.
+  for (const char* source : {"127.0.0.1", "127.3.2.1", "::1", "10.9.9.9"}) {
+    EXPECT_EQ(AdmissionOf("10.0.0.7", source), Admission::kAskKernel) << source;
+    EXPECT_EQ(AdmissionOf("all", source), Admission::kServe) << source;
+  }
+  EXPECT_EQ(AdmissionOf("members,127.0.0.0/8", "127.0.0.1"), Admission::kServe);
+}
+
+TEST(DecideAdmission, AsksAgentsWhoseTheConnectionsOfMembersAre) {
+  StoreAccess access;
+  access.vouched = true;
+  EXPECT_EQ(InRound(access, "10.0.0.2").admission, Admission::kAskAgent);
+  EXPECT_EQ(InRound(access, "10.0.0.3").admission, Admission::kRefuse);
+  EXPECT_EQ(InRound(access, "10.0.0.1").admission, Admission::kAskKernel);
+  // Where MASTER_ADDR is translated, no address says enough.
+  EXPECT_EQ(InRound(access, "10.0.0.3", "192.168.0.1", "").admission, Admission::kAskAgent);
+  StoreAccess named = *ParseStoreAllow("members,10.0.0.9");
+  named.vouched = true;
+  EXPECT_EQ(InRound(named, "10.0.0.9").admission, Admission::kServe);
+  EXPECT_EQ(InRound(named, "10.0.0.2").admission, Admission::kAskAgent);
 }
 
 TEST(DecideAdmission, SaysWhoIsRefusedAndWhatToSet) {
@@ -59,12 +81,12 @@ TEST(DecideAdmission, KnowsTheMembersOfTheRoundAndRefusesOthers) {
     EXPECT_EQ(InRound(unless_told, member).reason, "") << member;
     EXPECT_EQ(InRound(*ParseStoreAllow("members"), member).reason, "") << member;
   }
-  EXPECT_FALSE(InRound(unless_told, "10.0.0.3").admitted);
+  EXPECT_FALSE(Admits(InRound(unless_told, "10.0.0.3")));
   EXPECT_THAT(InRound(unless_told, "10.0.0.3").reason,
               testing::HasSubstr("--store-allow=members,10.0.0.3"));
-  EXPECT_FALSE(InRound(*ParseStoreAllow("members"), "10.0.0.3").admitted);
-  EXPECT_TRUE(InRound(*ParseStoreAllow("members, 10.0.0.3"), "10.0.0.3").admitted);
-  EXPECT_FALSE(InRound(*ParseStoreAllow("10.0.0.3"), "10.0.0.2").admitted);  // It is not named.
+  EXPECT_FALSE(Admits(InRound(*ParseStoreAllow("members"), "10.0.0.3")));
+  EXPECT_TRUE(Admits(InRound(*ParseStoreAllow("members, 10.0.0.3"), "10.0.0.3")));
+  EXPECT_FALSE(Admits(InRound(*ParseStoreAllow("10.0.0.3"), "10.0.0.2")));  // It is not named.
   for (const char* stranger : {"10.0.0.3", "fd00::3"}) {
     EXPECT_EQ(InRound(*ParseStoreAllow("all"), stranger).reason, "") << stranger;
   }
@@ -72,25 +94,25 @@ TEST(DecideAdmission, KnowsTheMembersOfTheRoundAndRefusesOthers) {
 
 TEST(DecideAdmission, NamesStrangersWhereAddressesAreTranslatedUnlessItIsToRefuseThem) {
   const AdmissionVerdict named = InRound(StoreAccess(), "10.0.0.3", "192.168.0.1", "");
-  EXPECT_TRUE(named.admitted);
+  EXPECT_TRUE(Admits(named));
   EXPECT_THAT(named.reason, testing::HasSubstr("10.0.0.3"));
-  EXPECT_FALSE(InRound(*ParseStoreAllow("members"), "10.0.0.3", "192.168.0.1", "").admitted);
+  EXPECT_FALSE(Admits(InRound(*ParseStoreAllow("members"), "10.0.0.3", "192.168.0.1", "")));
 }
 
 TEST(DecideAdmission, ServesAtMasterAddrAndLoopbackAlone) {
   const StoreAccess access;
-  EXPECT_TRUE(InRound(access, "10.0.0.2", "10.0.0.1").admitted);
-  EXPECT_TRUE(InRound(access, "10.0.0.2", "::ffff:10.0.0.1").admitted);
-  EXPECT_TRUE(InRound(access, "127.0.0.1", "127.0.0.1").admitted);
+  EXPECT_TRUE(Admits(InRound(access, "10.0.0.2", "10.0.0.1")));
+  EXPECT_TRUE(Admits(InRound(access, "10.0.0.2", "::ffff:10.0.0.1")));
+  EXPECT_EQ(InRound(access, "127.0.0.1", "127.0.0.1").admission, Admission::kAskKernel);
   const AdmissionVerdict elsewhere = InRound(access, "10.0.0.2", "192.168.0.1");
-  EXPECT_FALSE(elsewhere.admitted);
+  EXPECT_FALSE(Admits(elsewhere));
   EXPECT_THAT(elsewhere.reason,
               testing::AllOf(testing::HasSubstr("192.168.0.1"),
                              testing::HasSubstr("MASTER_ADDR, which is 10.0.0.1")));
   // MASTER_ADDR leads here through a NAT or a virtual address, so connections do not show it.
-  EXPECT_TRUE(InRound(access, "10.0.0.2", "192.168.0.1", "").admitted);
+  EXPECT_TRUE(Admits(InRound(access, "10.0.0.2", "192.168.0.1", "")));
   // All nodes are on one host: no other host needs the store.
-  EXPECT_FALSE(InRound(access, "10.0.0.2", "10.0.0.1", "127.0.0.1").admitted);
+  EXPECT_FALSE(Admits(InRound(access, "10.0.0.2", "10.0.0.1", "127.0.0.1")));
 }
 
 TEST(ParseStoreAllow, NamesWhatIsWrong) {

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -24,6 +25,8 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 constexpr uid_t kSomebody = 54321;
+
+using StoreAddressBytes = std::array<uint8_t, 16>;
 
 UniqueFd ConnectTo(uint16_t port, int family = AF_INET) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -107,6 +110,42 @@ TEST(UserOfLoopbackPeer, IsAnotherUser) {
   const absl::Status own = CheckPeerIsOwn(peer.get());
   EXPECT_EQ(own.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(own.message(), "a connection of the user 54321");
+}
+
+StoreAddressBytes Loopback() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}; }
+
+uint16_t PortOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  tell(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
+}
+
+TEST(UserOfSibling, IsWhoeverElseIsConnectedToTheSamePlace) {
+  const ListeningSocket server = *Listen("127.0.0.1", 0);
+  const UniqueFd own = ConnectTo(server.port), other = ConnectTo(server.port);
+  const auto user = UserOfSibling(own.get(), Loopback(), PortOf(other.get(), ::getsockname));
+  ASSERT_TRUE(user.ok()) << user.status();
+  EXPECT_TRUE(IsOwnUser(*user));
+  // The server's port is no client's, and ::1 is another family's.
+  for (const auto& [address, port] :
+       {std::pair(Loopback(), server.port),
+        std::pair(StoreAddressBytes{}, PortOf(other.get(), ::getsockname))}) {
+    EXPECT_EQ(UserOfSibling(own.get(), address, port).status().code(), absl::StatusCode::kNotFound);
+  }
+}
+
+TEST(UserOfSibling, IsAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+  const ListeningSocket server = *Listen("127.0.0.1", 0);
+  const UniqueFd own = ConnectTo(server.port);
+  const UniqueFd first = Accept(server);
+  const Stranger stranger(server.port, kSomebody);
+  const UniqueFd peer = Accept(server);
+  const auto user = UserOfSibling(own.get(), Loopback(), PortOf(peer.get(), ::getpeername));
+  ASSERT_TRUE(user.ok()) << user.status();
+  EXPECT_EQ(*user, kSomebody);
+  EXPECT_FALSE(IsOwnUser(*user));
 }
 
 // Of a socket that its process has closed many kernels say that it is root's.

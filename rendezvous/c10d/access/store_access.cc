@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "rendezvous/c10d/store_access.h"
+#include "rendezvous/c10d/access/store_access.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -37,25 +36,6 @@ bool IsMapped(const StoreAddress& address) {
          std::all_of(address.begin(), address.begin() + 10, [](uint8_t byte) { return byte == 0; });
 }
 
-std::optional<StoreAddress> ParseAddress(const std::string& literal) {
-  const std::string text = literal.substr(0, literal.find('%'));  // Without an IPv6 zone.
-  in_addr v4{};
-  StoreAddress v6{};
-  if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return Mapped(v4);
-  if (::inet_pton(AF_INET6, text.c_str(), v6.data()) == 1) return v6;
-  return std::nullopt;
-}
-
-std::string Shown(const StoreAddress& address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  if (IsMapped(address)) {
-    ::inet_ntop(AF_INET, address.data() + kMappedBits / 8, text, sizeof(text));
-  } else {
-    ::inet_ntop(AF_INET6, address.data(), text, sizeof(text));
-  }
-  return text;
-}
-
 bool Contains(const AddressRange& range, const StoreAddress& address) {
   for (int bit = 0; bit < range.bits; bit += 8) {
     const int left = std::min(range.bits - bit, 8);
@@ -75,7 +55,7 @@ absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
       "'", entry,
       "' is no address and no range; give members, all, 10.0.0.7, 10.1.0.0/16 or fd00::/8"));
   const std::vector<std::string> parts = absl::StrSplit(entry, '/');
-  const std::optional<StoreAddress> first = ParseAddress(parts[0]);
+  const std::optional<StoreAddress> first = ParseStoreAddress(parts[0]);
   if (!first.has_value() || parts.size() > 2) return wrong;
   const int before = IsMapped(*first) && !absl::StrContains(parts[0], ':') ? kMappedBits : 0;
   int bits = kBits - before;
@@ -87,7 +67,39 @@ absl::StatusOr<AddressRange> ParseRange(absl::string_view entry) {
   return AddressRange{*first, before + bits};
 }
 
+SocketEnd EndOf(int fd, int (*tell)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage storage{};
+  socklen_t size = sizeof(storage);
+  auto* address = reinterpret_cast<sockaddr*>(&storage);
+  if (tell(fd, address, &size) != 0) return {};
+  // Both families have their port at the same place.
+  return {ToStoreAddress(*address), ntohs(reinterpret_cast<sockaddr_in*>(address)->sin_port)};
+}
+
 }  // namespace
+
+std::optional<StoreAddress> ParseStoreAddress(const std::string& literal) {
+  const std::string text = literal.substr(0, literal.find('%'));  // Without an IPv6 zone.
+  in_addr v4{};
+  StoreAddress v6{};
+  if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return Mapped(v4);
+  if (::inet_pton(AF_INET6, text.c_str(), v6.data()) == 1) return v6;
+  return std::nullopt;
+}
+
+std::string ShowStoreAddress(const StoreAddress& address) {
+  char text[INET6_ADDRSTRLEN] = {};
+  if (IsMapped(address)) {
+    ::inet_ntop(AF_INET, address.data() + kMappedBits / 8, text, sizeof(text));
+  } else {
+    ::inet_ntop(AF_INET6, address.data(), text, sizeof(text));
+  }
+  return text;
+}
+
+std::string AllowingOption(const StoreAddress& source) {
+  return absl::StrCat("--store-allow=members,", ShowStoreAddress(source));
+}
 
 absl::StatusOr<StoreAccess> ParseStoreAllow(absl::string_view list) {
   StoreAccess access;
@@ -114,11 +126,11 @@ StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& me
   wished.named.clear();
   if (wished.members) {
     for (const std::string& member : members) {
-      if (const auto address = ParseAddress(member)) wished.named.push_back(*address);
+      if (const auto address = ParseStoreAddress(member)) wished.named.push_back(*address);
     }
     std::sort(wished.named.begin(), wished.named.end());
   }
-  wished.at = ParseAddress(own);
+  wished.at = ParseStoreAddress(own);
   wished.refuse_others = wished.at.has_value() || wished.asked_for;
   return wished;
 }
@@ -137,28 +149,39 @@ StoreAddress ToStoreAddress(const sockaddr& socket) {
   return address;
 }
 
+SocketEnd RemoteEndOf(int fd) { return EndOf(fd, ::getpeername); }
+SocketEnd LocalEndOf(int fd) { return EndOf(fd, ::getsockname); }
+
 AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source,
                                  const StoreAddress& local) {
   if (access.at.has_value() && local != *access.at && !IsLoopback(local)) {
-    return {false, absl::StrCat("refused a connection from ", Shown(source), " to ", Shown(local),
-                                ": the store serves MASTER_ADDR, which is ", Shown(*access.at),
-                                ", and loopback")};
+    return {Admission::kRefuse,
+            absl::StrCat("refused a connection from ", ShowStoreAddress(source), " to ",
+                         ShowStoreAddress(local), ": the store serves MASTER_ADDR, which is ",
+                         ShowStoreAddress(*access.at), ", and loopback")};
   }
-  const bool known =
-      IsLoopback(source) || (source == local && source != StoreAddress()) ||
-      std::binary_search(access.named.begin(), access.named.end(), source) ||
-      std::any_of(access.known.begin(), access.known.end(),
-                  [&](const AddressRange& range) { return Contains(range, source); });
-  if (known) return {};
+  if (std::any_of(access.known.begin(), access.known.end(),
+                  [&](const AddressRange& range) { return Contains(range, source); })) {
+    return {};
+  }
+  if (IsLoopback(source) || (source == local && source != StoreAddress())) {
+    return {Admission::kAskKernel, ""};
+  }
+  if (std::binary_search(access.named.begin(), access.named.end(), source)) {
+    return {access.vouched ? Admission::kAskAgent : Admission::kServe, ""};
+  }
   if (!access.refuse_others) {
-    return {true, absl::StrCat("a connection from ", Shown(source),
-                               ", which no node of the round has announced; addresses are "
-                               "translated here: --store-allow=members refuses such")};
+    if (access.vouched) return {Admission::kAskAgent, ""};
+    return {Admission::kServe,
+            absl::StrCat("a connection from ", ShowStoreAddress(source),
+                         ", which no node of the round has announced; addresses are "
+                         "translated here: --store-allow=members refuses such")};
   }
-  return {false, absl::StrCat("refused a connection from ", Shown(source),
-                              ", which no node of the round has announced; if it is yours, name it "
-                              "on node rank 0: --store-allow=members,",
-                              Shown(source))};
+  return {Admission::kRefuse,
+          absl::StrCat("refused a connection from ", ShowStoreAddress(source),
+                       ", which no node of the round has announced; if it is yours, name it "
+                       "on node rank 0: ",
+                       AllowingOption(source))};
 }
 
 }  // namespace hlaunch

@@ -35,6 +35,9 @@ struct StoreAccess {
   // round's members have announced: see AccessOfRound.
   bool refuse_others = true;
   bool asked_for = false;
+  // Members are served only if the agent of their host vouches for the connection, see Vouching.
+  // The agents must then have a secret to prove themselves by.
+  bool vouched = false;
   // The only address besides loopback at which it serves; unset: all addresses of its listener.
   std::optional<StoreAddress> at;
 };
@@ -55,10 +58,32 @@ StoreAccess AccessOfRound(StoreAccess wished, const std::vector<std::string>& me
 // The address in `socket`. All zero if it has none.
 StoreAddress ToStoreAddress(const sockaddr& socket);
 
+// The address of `literal`, which may have an IPv6 zone; unset if it is none. Pure.
+std::optional<StoreAddress> ParseStoreAddress(const std::string& literal);
+
+// One end of a connection. All zero if it is not connected any more.
+struct SocketEnd {
+  StoreAddress address{};
+  uint16_t port = 0;
+};
+SocketEnd RemoteEndOf(int fd);
+SocketEnd LocalEndOf(int fd);
+
+enum class Admission {
+  kServe,
+  kRefuse,
+  kAskKernel,  // It comes from this host, whose kernel knows whose it is: see CheckPeerIsOwn.
+  kAskAgent,   // It comes from another host, whose agent knows whose it is: see Vouching.
+};
+
 struct AdmissionVerdict {
-  bool admitted = true;
+  Admission admission = Admission::kServe;
   std::string reason;  // For the log, once per source; empty if the source is known.
 };
+
+// The option that admits `source` besides the members, and the address as people write it. Pure.
+std::string AllowingOption(const StoreAddress& source);
+std::string ShowStoreAddress(const StoreAddress& address);
 
 // Decides whether the store serves a connection from `source` to this host's `local`. Pure.
 AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& source,
