@@ -18,6 +18,9 @@
 #include "asio/write.hpp"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "proto/base/rare_log.h"
+#include "rendezvous/listening/peer/loopback_peer.h"
 
 namespace hlaunch {
 namespace {
@@ -41,8 +44,13 @@ absl::Status ListenError(const asio::error_code& error, const std::string& what,
 
 class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
  public:
-  Impl(asio::io_context& loop, AnswerFn answer)
-      : loop_(loop), acceptor_(loop), pause_(loop), answer_(std::move(answer)) {}
+  Impl(asio::io_context& loop, std::string what, AnswerFn answer, Visitors visitors)
+      : loop_(loop),
+        acceptor_(loop),
+        pause_(loop),
+        what_(std::move(what)),
+        answer_(std::move(answer)),
+        visitors_(visitors) {}
 
   asio::error_code Listen(const asio::ip::address& address, uint16_t port) {
     const tcp::endpoint endpoint(address, port);
@@ -94,6 +102,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     asio::steady_timer limit;
     std::string source;  // The client's address.
     bool open = true;
+    bool refused = false;  // It is another user's.
     std::array<char, kMaxHttpRequest> bytes;
     size_t size = 0;
     std::string response;
@@ -110,12 +119,23 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   void Serve(tcp::socket socket) {
     if (open_.size() >= kMaxConnections) DropOne();
     auto connection = std::make_shared<Connection>(std::move(socket), loop_);
+    connection->refused = visitors_ == Visitors::kOwnUser && !IsOwn(*connection);
     open_.push_back(connection);
     connection->limit.expires_after(kConnectionLimit);
     connection->limit.async_wait([connection](const asio::error_code& error) {
       if (!error) connection->Close();  // The pending read or write ends with an error.
     });
     Read(connection);
+  }
+
+  bool IsOwn(Connection& connection) {
+    const absl::Status own = CheckPeerIsOwn(connection.socket.native_handle());
+    if (!absl::IsPermissionDenied(own)) return own.ok();
+    const std::string line = refusals_.Admit(
+        absl::StrCat(what_, ": refused, since it is for this job's user: ", own.message()),
+        MonotonicClock().Now());
+    if (!line.empty()) LogWarning(line);
+    return false;
   }
 
   void DropOne() {
@@ -135,12 +155,18 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
           const HttpQuestion request =
               ReadHttpRequest({connection->bytes.data(), connection->size});
           if (request.status == 0) return self->Read(connection);
-          connection->response = self->Respond(request);
+          connection->response = self->Respond(*connection, request);
           self->Write(connection);
         });
   }
 
-  std::string Respond(const HttpQuestion& request) const {
+  std::string Respond(const Connection& connection, const HttpQuestion& request) const {
+    if (connection.refused) {
+      return HttpReply(403, "text/plain",
+                       "this is for the user of the job, and root; with a token it asks for a "
+                       "password instead\n",
+                       request.head);
+    }
     if (request.status == 200) return HttpReply(answer_(request), request.head);
     return HttpReply(request.status, "text/plain", "GET and HEAD are answered here\n",
                      request.head);
@@ -163,7 +189,10 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   asio::io_context& loop_;
   tcp::acceptor acceptor_;
   asio::steady_timer pause_;
+  const std::string what_;
   const AnswerFn answer_;
+  const Visitors visitors_;
+  RareLog refusals_;
   std::list<ConnectionPtr> open_;  // The oldest first.
   uint16_t port_ = 0;
   bool closed_ = false;
@@ -172,14 +201,15 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(asio::io_context& loop,
                                                               const std::string& what,
                                                               const std::string& address,
-                                                              uint16_t port, AnswerFn answer) {
+                                                              uint16_t port, AnswerFn answer,
+                                                              Visitors visitors) {
   asio::error_code error;
   const asio::ip::address parsed = asio::ip::make_address(address, error);
   if (error) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot serve ", what, " at ", address, ": it is no address"));
   }
-  auto impl = std::make_shared<Impl>(loop, std::move(answer));
+  auto impl = std::make_shared<Impl>(loop, what, std::move(answer), visitors);
   if (error = impl->Listen(parsed, port); error) return ListenError(error, what, address, port);
   impl->Accept();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

@@ -25,6 +25,11 @@ namespace hlaunch {
 // Belongs to the loop's thread; `loop` outlives it.
 class HttpServer {
  public:
+  // Whom it answers.
+  enum class Visitors {
+    kAll,
+    kOwnUser,  // This process's user and root, on this host. Others read that they may not.
+  };
   // Returns the answer to a request that could be read. It must not block.
   using AnswerFn = std::function<HttpAnswer(const HttpQuestion& request)>;
 
@@ -38,7 +43,8 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(asio::io_context& loop,
                                                            const std::string& what,
                                                            const std::string& address,
-                                                           uint16_t port, AnswerFn answer);
+                                                           uint16_t port, AnswerFn answer,
+                                                           Visitors visitors = Visitors::kAll);
   ~HttpServer();
 
   uint16_t port() const;

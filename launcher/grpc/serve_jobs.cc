@@ -197,7 +197,7 @@ class Caretaker {
     source.jobs = [this] { return jobs_.List(); };
     source.how_to_ask = absl::StrCat("--rdzv-endpoint ", name);
     source.stands_by = [this] { return std::string(jobs_.CheckLeads().message()); };
-    pages_ = hlaunch::ServePages(place, token, std::move(source));
+    pages_ = hlaunch::ServePages(place, token, PageServer::Audience::kThisHost, std::move(source));
   }
 
   // Runs until `stop` is readable.

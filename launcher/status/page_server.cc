@@ -22,6 +22,7 @@ PageServer::PageServer(PageRules rules, StatusPages::Source source)
 
 absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const Endpoint& place,
                                                               const std::string& token,
+                                                              Audience audience,
                                                               StatusPages::Source source) {
   if (token.empty() && !IsLoopbackLiteral(place.host)) {
     return absl::PermissionDeniedError(
@@ -34,12 +35,15 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const Endpoint& pl
   }
   std::unique_ptr<PageServer> served(new PageServer(std::move(rules), std::move(source)));
   PageServer* const raw = served.get();
-  HLAUNCH_ASSIGN_OR_RETURN(served->server_,
-                           HttpServer::Start(raw->loop_, "the status page", place.host, place.port,
-                                             [raw](const HttpQuestion& question) {
-                                               return raw->pages_.Answer(
-                                                   question, MonotonicClock().Now(), WallMillis());
-                                             }));
+  HLAUNCH_ASSIGN_OR_RETURN(
+      served->server_,
+      HttpServer::Start(
+          raw->loop_, "the status page", place.host, place.port,
+          [raw](const HttpQuestion& question) {
+            return raw->pages_.Answer(question, MonotonicClock().Now(), WallMillis());
+          },
+          token.empty() && audience == Audience::kOwnUser ? HttpServer::Visitors::kOwnUser
+                                                          : HttpServer::Visitors::kAll));
   served->thread_ = std::thread([raw] {
     ::pthread_setname_np(::pthread_self(), "status page");
     raw->loop_.run();
@@ -53,8 +57,8 @@ PageServer::~PageServer() {
 }
 
 std::unique_ptr<PageServer> ServePages(const Endpoint& place, const std::string& token,
-                                       StatusPages::Source source) {
-  auto started = PageServer::Start(place, token, std::move(source));
+                                       PageServer::Audience audience, StatusPages::Source source) {
+  auto started = PageServer::Start(place, token, audience, std::move(source));
   if (!started.ok()) {
     LogWarning(absl::StrCat(started.status().message(), "; it goes on without"));
     return nullptr;

@@ -21,8 +21,11 @@ namespace hlaunch {
 // Belongs to the thread that made it.
 class PageServer {
  public:
+  // Whom a page without a password is for.
+  enum class Audience { kOwnUser, kThisHost };
+
   // Serves at `place`, a literal address; port 0 takes a free port. If `token` is set, visitors
-  // must give the password made from it; else only this host is served.
+  // must give the password made from it; else only `audience` is served.
   //
   // Errors:
   //   PermissionDenied - `place` is no loopback address and there is no token.
@@ -30,6 +33,7 @@ class PageServer {
   //   others - as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const Endpoint& place,
                                                            const std::string& token,
+                                                           Audience audience,
                                                            StatusPages::Source source);
   ~PageServer();
   PageServer(const PageServer&) = delete;
@@ -48,6 +52,6 @@ class PageServer {
 
 // The same, and logs where the page is. If it cannot be served, warns and returns null.
 std::unique_ptr<PageServer> ServePages(const Endpoint& place, const std::string& token,
-                                       StatusPages::Source source);
+                                       PageServer::Audience audience, StatusPages::Source source);
 
 }  // namespace hlaunch

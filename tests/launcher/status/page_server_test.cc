@@ -3,6 +3,11 @@
 
 #include "launcher/status/page_server.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -154,7 +159,8 @@ StatusPages::Source OneJob() {
 }
 
 TEST(PageServer, AnswersWhoMayAskAndNobodyElse) {
-  const auto server = PageServer::Start({"127.0.0.1", 0}, "", OneJob());
+  const auto server =
+      PageServer::Start({"127.0.0.1", 0}, "", PageServer::Audience::kOwnUser, OneJob());
   ASSERT_TRUE(server.ok()) << server.status();
   const uint16_t port = (*server)->port();
   const auto first_line = [&](const std::string& request) {
@@ -176,14 +182,47 @@ TEST(PageServer, AnswersWhoMayAskAndNobodyElse) {
             "HTTP/1.1 431");
 }
 
+// The first bytes of the answer that a process of another user gets.
+std::string AskAsAnotherUser(uint16_t port) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "no pipe";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool other = ::setresuid(54321, 54321, 54321) == 0;
+    const std::string heard =
+        other ? Exchange(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") : "the same user";
+    ::_exit(::write(ends[1], heard.data(), 12) == 12 ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string heard(12, '\0');
+  const ssize_t size = ::read(ends[0], heard.data(), heard.size());
+  heard.resize(static_cast<size_t>(std::max<ssize_t>(size, 0)));
+  ::close(ends[0]);
+  ::waitpid(child, nullptr, 0);
+  return heard;
+}
+
+TEST(PageServer, OfAJobWithoutATokenAnswersNoOtherUserOfTheHost) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+  const auto of = [](const std::string& token, PageServer::Audience audience) {
+    const auto server = PageServer::Start({"127.0.0.1", 0}, token, audience, OneJob());
+    return AskAsAnotherUser((*server)->port());
+  };
+  EXPECT_EQ(of("", PageServer::Audience::kOwnUser), "HTTP/1.1 403");
+  EXPECT_EQ(of("", PageServer::Audience::kThisHost), "HTTP/1.1 200");
+  EXPECT_EQ(of(kToken, PageServer::Audience::kOwnUser), "HTTP/1.1 401");
+}
+
 TEST(PageServer, ClosesWhoIsTooSlow) {
-  const auto server = PageServer::Start({"127.0.0.1", 0}, "", OneJob());
+  const auto server =
+      PageServer::Start({"127.0.0.1", 0}, "", PageServer::Audience::kOwnUser, OneJob());
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_EQ(Exchange((*server)->port(), "GET / HTTP/1.1\r\nHost: loc"), "");
 }
 
 TEST(PageServer, WithATokenAsksForWhatIsMadeOfIt) {
-  const auto server = PageServer::Start({"127.0.0.1", 0}, kToken, OneJob());
+  const auto server =
+      PageServer::Start({"127.0.0.1", 0}, kToken, PageServer::Audience::kOwnUser, OneJob());
   ASSERT_TRUE(server.ok()) << server.status();
   const auto with = [&](const std::string& secret) {
     return Exchange((*server)->port(),
@@ -197,9 +236,11 @@ TEST(PageServer, WithATokenAsksForWhatIsMadeOfIt) {
 }
 
 TEST(PageServer, WithoutATokenServesThisHostAlone) {
-  const auto server = PageServer::Start({"0.0.0.0", 0}, "", OneJob());
+  const auto server =
+      PageServer::Start({"0.0.0.0", 0}, "", PageServer::Audience::kOwnUser, OneJob());
   EXPECT_EQ(server.status().code(), absl::StatusCode::kPermissionDenied);
-  EXPECT_TRUE(PageServer::Start({"0.0.0.0", 0}, kToken, OneJob()).ok());
+  EXPECT_TRUE(
+      PageServer::Start({"0.0.0.0", 0}, kToken, PageServer::Audience::kOwnUser, OneJob()).ok());
 }
 
 }  // namespace
