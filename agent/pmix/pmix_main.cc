@@ -6,8 +6,10 @@
 // do, and since libpmix starts threads. Its protocol: agent/mpi/pmix_words.h.
 
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -27,10 +29,14 @@
 #include "agent/pmix/pmix_host.h"
 #include "agent/pmix/pmix_library.h"
 #include "agent/pmix/spawns.h"
+#include "proto/base/clock.h"
 #include "proto/base/mutex.h"
+#include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/c10d/c10d_client.h"
+#include "rendezvous/listening/peer/loopback_peer.h"
 
 namespace hlaunch {
 namespace {
@@ -163,8 +169,33 @@ absl::Status Serve(const std::vector<std::string>& words) {
   ::_exit(0);
 }
 
+// Returns the connection if it may be heard; else warns, at most once in ten seconds, and closes
+// it. libpmix believes what a client on loopback says of its user.
+UniqueFd Admit(UniqueFd connection) {
+  static Mutex mu;
+  static RareLog refusals;
+  const absl::Status own = CheckPeerIsOwn(connection.get());
+  if (own.ok()) return connection;
+  MutexLock lock(&mu);
+  std::string line = refusals.Admit(
+      absl::StrCat("refused at the port of PMIx, which is for this job's user: ", own.message()),
+      MonotonicClock().Now());
+  if (!line.empty()) Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
+  return UniqueFd();
+}
+
 }  // namespace
 }  // namespace hlaunch
+
+// libpmix calls this function instead of the C library's. Where nobody is to be heard, it sees that
+// no connection was there after all.
+extern "C" int accept(int listener, sockaddr* address, socklen_t* size) {
+  hlaunch::UniqueFd connection(::accept4(listener, address, size, 0));
+  if (!connection.valid()) return -1;
+  connection = hlaunch::Admit(std::move(connection));
+  if (!connection.valid()) errno = EAGAIN;
+  return connection.Release();
+}
 
 int main(int argc, char** argv) {
   ::prctl(PR_SET_NAME,

@@ -267,6 +267,37 @@ class OpenMpiOnOneHost(OpenMpiTest):
         self.assert_done([run], 1, 60)
         self.assertRegex(run.err, r"hlaunch-pmix.*killed by SIGKILL.*waits in MPI_Init")
 
+    def test_other_users_are_not_heard_at_the_port_of_pmix(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to be another user")
+        program, env = self.open_mpi("in C")
+        run, = self.launch(program, "sleep-before-init", env=env)
+        run.wait_for(r"has not come to it for \d+ s", 30)
+        port = self.port_of(self.find_server(run))
+        knock = (f"import socket; s = socket.create_connection(('127.0.0.1', {port})); "
+                 "s.settimeout(1)\ntry: print('heard', s.recv(1))\n"
+                 "except TimeoutError: print('waits')")
+        for user, answer in ((0, "waits"), (54321, "heard b''")):
+            told = self.nodes[0].run("setpriv", f"--reuid={user}", "--clear-groups", jobs.PYTHON,
+                                     "-c", knock)
+            self.assertEqual(told.out.strip(), answer, str(told))
+        run.wait_for("refused at the port of PMIx, which is for this job's user: a connection of "
+                     "the user 54321")
+        run.signal(signal.SIGTERM)
+        self.assert_done([run], 128 + signal.SIGTERM, 60)
+
+    def port_of(self, pid):
+        """The port where a process on node0 listens."""
+        inodes = set()
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):  # It is closed meanwhile.
+                inodes.add(os.readlink(fd))
+        for line in pathlib.Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii").splitlines():
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in inodes:
+                return int(words[1].rpartition(":")[2], 16)
+        return self.fail(f"process {pid} listens nowhere")
+
     def test_nothing_outlives_any_process_of_the_launcher(self):
         program, env = self.open_mpi("in C")
         for of_launcher in range(2):  # The keeper, and the agent below it.
