@@ -104,6 +104,11 @@ void Acceptor::AcceptFrom(const UniqueFd& listener, bool local, Instant now) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return;
     }
+    if (const std::optional<uid_t> user = local ? OtherUser(fd.get()) : std::nullopt) {
+      Say(absl::StrCat("comm: rank ", place_.rank, " refused a connection of the user ", *user,
+                       ", who is not this rank's"));
+      continue;
+    }
     MakeRoom();
     const int number = fd.get();
     Hello own = HelloFrom(place_, 0);
@@ -114,10 +119,12 @@ void Acceptor::AcceptFrom(const UniqueFd& listener, bool local, Instant now) {
 }
 
 void Acceptor::Warn(const Pending& pending) {
-  const std::string line =
-      warnings_.Admit(absl::StrCat("comm: rank ", place_.rank, " closed a connection from ",
-                                   pending.from, ": ", Describe(pending.greeting.reason())),
-                      MonotonicClock().Now());
+  Say(absl::StrCat("comm: rank ", place_.rank, " closed a connection from ", pending.from, ": ",
+                   Describe(pending.greeting.reason())));
+}
+
+void Acceptor::Say(const std::string& warning) {
+  const std::string line = warnings_.Admit(warning, MonotonicClock().Now());
   if (!line.empty()) LogWarning(line);
 }
 
@@ -144,7 +151,7 @@ std::optional<Accepted> Acceptor::Finish(Pending* pending, SingleCopy single_cop
   auto mapping = ShmMapping::Map(std::move(pending->passed));
   if (!mapping.ok()) return std::nullopt;
   accepted.connection = MakeShmInConnection(std::move(pending->fd), *std::move(mapping), *pid,
-                                            hello.proof, single_copy);
+                                            pending->greeting.pull_proof(), single_copy);
   return accepted;
 }
 

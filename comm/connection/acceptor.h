@@ -60,7 +60,8 @@ inline constexpr Duration kGreetingLimit = std::chrono::seconds(60);
 // middle of their greeting. The number and the time of these sockets are limited: if there are too
 // many, the acceptor closes the oldest one that has sent no Hello, or else the oldest one. A socket
 // that fails its greeting is closed and has no other effect; a line in the log tells it, at most
-// one in ten seconds. Belongs to one thread; never blocks.
+// one in ten seconds. On this host's socket only this user and root are heard. Belongs to one
+// thread; never blocks.
 class Acceptor {
  public:
   // `address` is an IP literal of this host, for TCP.
@@ -101,6 +102,7 @@ class Acceptor {
   void MakeRoom();
   void Expire(Instant now);
   void Warn(const Pending& pending);
+  void Say(const std::string& warning);
 
   GroupPlace place_;
   RankAddress address_;

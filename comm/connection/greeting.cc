@@ -36,11 +36,15 @@ GreetingKey Hmac(absl::string_view key, absl::string_view text) {
   return mac;
 }
 
-// Returns the proof of the end `role`.
+absl::string_view Bytes(const PullProof& proof) {
+  return {reinterpret_cast<const char*>(&proof), sizeof proof};
+}
+
+// Returns the proof of the end `role`, which covers what it says `besides` its Hello.
 std::string Mac(const GreetingKey& key, absl::string_view role, const Hello& dialer,
-                const Hello& acceptor) {
+                const Hello& acceptor, absl::string_view besides = "") {
   const absl::string_view secret(reinterpret_cast<const char*>(key.data()), key.size());
-  const GreetingKey mac = Hmac(secret, absl::StrCat(role, Bytes(dialer), Bytes(acceptor)));
+  const GreetingKey mac = Hmac(secret, absl::StrCat(role, Bytes(dialer), Bytes(acceptor), besides));
   return std::string(mac.begin(), mac.end());
 }
 
@@ -95,7 +99,6 @@ Hello MakeHello(Rank from, Rank to, int world, Round round, bool keyed, absl::st
   hello.world = world;
   hello.round = round;
   hello.keyed = keyed ? 1 : 0;
-  hello.proof = OwnPullProof();
   HLAUNCH_CHECK(::getrandom(hello.nonce, sizeof hello.nonce, 0) == sizeof hello.nonce);
   host.copy(hello.host, sizeof hello.host - 1);
   return hello;
@@ -152,9 +155,12 @@ GreetingState AcceptingGreeting::Receive(absl::string_view bytes, std::string* r
     return GreetingState::kRefused;
   }
   if (received_.size() < kProofSize) return GreetingState::kOpen;
-  if (!Equal(absl::string_view(received_).substr(1), Mac(key_, kDialer, theirs_, own_))) {
+  const absl::string_view said = absl::string_view(received_).substr(1, sizeof pull_proof_);
+  if (!Equal(absl::string_view(received_).substr(1 + said.size()),
+             Mac(key_, kDialer, theirs_, own_, said))) {
     return Refuse(Refusal::kOtherSecret, reply);
   }
+  std::memcpy(&pull_proof_, said.data(), sizeof pull_proof_);
   return GreetingState::kProven;
 }
 
@@ -182,7 +188,8 @@ GreetingState DialingGreeting::Receive(absl::string_view bytes, std::string* rep
   refused_by_me_ = reason_ != Refusal::kNone;
   *reply = std::string(1, static_cast<char>(reason_));
   if (refused_by_me_) return GreetingState::kRefused;
-  *reply += Mac(key_, kDialer, own_, theirs);
+  const PullProof pull_proof = OwnPullProof();
+  absl::StrAppend(reply, Bytes(pull_proof), Mac(key_, kDialer, own_, theirs, Bytes(pull_proof)));
   return GreetingState::kProven;
 }
 

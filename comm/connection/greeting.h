@@ -18,7 +18,9 @@
 //
 //   D -> A  Hello of D
 //   A -> D  0, Hello of A, HMAC(key, "srv1", both hellos)     or a byte that says why not
-//   D -> A  0, HMAC(key, "cli1", both hellos)                 or a byte that says why not
+//   D -> A  0, D's pull proof, HMAC(key, "cli1", both hellos, the pull proof)      or such a byte
+//
+// Where D has its memory is said last: only who has proved itself may know it. A says it nowhere.
 //
 // The hellos contain fresh random bytes, the ranks, the round and the world's size. So a greeting
 // proves nothing if it was recorded, was meant for another rank, or is sent back to its sender.
@@ -55,7 +57,7 @@ std::string Describe(Refusal refusal);
 // What a rank says about itself. Sent as its bytes in memory: all hosts of a job have the same
 // architecture.
 struct Hello {
-  char magic[4] = {'h', 'l', 'c', '2'};
+  char magic[4] = {'h', 'l', 'c', '3'};
   Rank from = 0;
   Rank to = 0;
   int32_t world = 0;
@@ -63,10 +65,9 @@ struct Hello {
   int32_t stream = 0;      // 0 for the first stream, else the number of a further TCP stream.
   uint32_t keyed = 0;      // 1: the key is from the round's secret; 0: from a token in the store.
   uint8_t nonce[16] = {};  // Fresh random bytes.
-  PullProof proof;
-  char host[64] = {};  // The host's name, for messages.
+  char host[64] = {};      // The host's name, for messages.
 };
-static_assert(sizeof(Hello) == 128 && std::is_trivially_copyable_v<Hello>);
+static_assert(sizeof(Hello) == 112 && std::is_trivially_copyable_v<Hello>);
 
 // Makes the Hello of a rank, with fresh random bytes.
 Hello MakeHello(Rank from, Rank to, int world, Round round, bool keyed, absl::string_view host);
@@ -82,7 +83,7 @@ enum class GreetingState {
 // The greeting at the end that accepted the socket. Works on bytes only. Belongs to one thread.
 class AcceptingGreeting {
  public:
-  static constexpr size_t kProofSize = 1 + kMacSize;
+  static constexpr size_t kProofSize = 1 + sizeof(PullProof) + kMacSize;
 
   // `own` is this rank's Hello; its `to` is not used.
   AcceptingGreeting(const GreetingKey& key, const Hello& own) : key_(key), own_(own) {}
@@ -95,6 +96,7 @@ class AcceptingGreeting {
   // Whether the other end's Hello has arrived. It proves nothing yet.
   bool has_hello() const { return has_hello_; }
   const Hello& hello() const { return theirs_; }
+  const PullProof& pull_proof() const { return pull_proof_; }  // With kProven.
   // With kRefused.
   Refusal reason() const { return reason_; }
 
@@ -105,6 +107,7 @@ class AcceptingGreeting {
   const GreetingKey key_;
   Hello own_;
   Hello theirs_;
+  PullProof pull_proof_;
   bool has_hello_ = false;
   std::string received_;
   Refusal reason_ = Refusal::kNone;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -15,6 +16,17 @@
 #include "absl/strings/str_cat.h"
 
 namespace hlaunch {
+namespace {
+
+// The other end of a unix socket, as the kernel knows it.
+std::optional<ucred> Peer(int socket) {
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0;
+  return known ? std::optional(credentials) : std::nullopt;
+}
+
+}  // namespace
 
 bool SendWithDescriptor(int socket, absl::string_view bytes, int descriptor) {
   iovec data{const_cast<char*>(bytes.data()), bytes.size()};
@@ -65,12 +77,14 @@ void SetNoDelay(int socket) {
 }
 
 std::optional<pid_t> PeerPid(int socket) {
-  ucred credentials{};
-  socklen_t length = sizeof credentials;
-  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) {
-    return std::nullopt;
-  }
-  return credentials.pid;
+  const std::optional<ucred> peer = Peer(socket);
+  return peer ? std::optional(peer->pid) : std::nullopt;
+}
+
+std::optional<uid_t> OtherUser(int socket) {
+  const std::optional<ucred> peer = Peer(socket);
+  const bool own = !peer || peer->uid == ::geteuid() || peer->uid == 0;
+  return own ? std::nullopt : std::optional(peer->uid);
 }
 
 std::string CallerName(int socket) {

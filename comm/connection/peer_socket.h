@@ -29,6 +29,8 @@ std::pair<sockaddr_un, socklen_t> AbstractAddress(const std::string& name);
 void SetNoDelay(int socket);
 // The process at the other end of a unix socket, as the kernel knows it.
 std::optional<pid_t> PeerPid(int socket);
+// The user at the other end of a unix socket, if that is neither this process's user nor root.
+std::optional<uid_t> OtherUser(int socket);
 // Names the other end of `socket` for messages: "10.0.0.7:4711", "process 4711 on this host".
 std::string CallerName(int socket);
 

@@ -31,8 +31,8 @@ TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(32)
 
 def hello(sender, to, world):
     """A greeting of comm/connection/greeting.h from a rank without the secret."""
-    return (b"hlc2" + struct.pack("<iiiqiI", sender, to, world, 1, 0, 1) + os.urandom(16)
-            + bytes(16) + b"stranger".ljust(64, b"\0"))
+    return (b"hlc3" + struct.pack("<iiiqiI", sender, to, world, 1, 0, 1) + os.urandom(16)
+            + b"stranger".ljust(64, b"\0"))
 
 
 class Stranger:
@@ -73,7 +73,7 @@ class Stranger:
             one.sendall(hello(1, 0, 4))
             one.settimeout(0.5)
             one.recv(4096)
-            one.sendall(b"\0" + bytes(32) + bytes(4096))
+            one.sendall(b"\0" + bytes(48) + bytes(4096))
             one.recv(4096)
 
 

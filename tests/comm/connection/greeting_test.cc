@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 
 namespace hlaunch {
 namespace {
@@ -68,6 +69,34 @@ TEST(Greeting, WhatIsNoRankIsRefusedAtItsFirstBytes) {
   EXPECT_EQ(reply.size(), 1u);
 }
 
+// Where a rank's memory is, and the number by which it is known, hears only who has the secret.
+TEST(Greeting, SaysWhereTheMemoryIsOnlyToWhoHasProvenHimself) {
+  const PullProof own = OwnPullProof();
+  const std::string address(reinterpret_cast<const char*>(&own.address), sizeof own.address);
+  const std::string value(reinterpret_cast<const char*>(&own.value), sizeof own.value);
+  const auto tells = [&](const std::string& words) {
+    return absl::StrContains(words, address) || absl::StrContains(words, value);
+  };
+  const GreetingKey key = DeriveGreetingKey(kSecret, "g");
+  AcceptingGreeting acceptor(key, From(0, 0));
+  DialingGreeting dialer(key, From(1, 0));
+  std::string answer, proof, nothing;
+  EXPECT_FALSE(tells(dialer.First()));
+  acceptor.Receive(dialer.First(), &answer);
+  EXPECT_FALSE(tells(answer));
+  ASSERT_EQ(dialer.Receive(answer, &proof), GreetingState::kProven);
+  ASSERT_EQ(acceptor.Receive(proof, &nothing), GreetingState::kProven);
+  EXPECT_EQ(acceptor.pull_proof().address, own.address);
+  EXPECT_EQ(acceptor.pull_proof().value, own.value);
+  // And what is said there cannot be changed on the way.
+  AcceptingGreeting another(key, From(0, 0));
+  DialingGreeting again(key, From(1, 0));
+  another.Receive(again.First(), &answer);
+  ASSERT_EQ(again.Receive(answer, &proof), GreetingState::kProven);
+  ++proof[1];
+  EXPECT_EQ(another.Receive(proof, &nothing), GreetingState::kRefused);
+}
+
 // A recorded proof is worth nothing to the same acceptor, whose own bytes are fresh.
 TEST(Greeting, ARecordedOneProvesNothing) {
   DialingGreeting dialer(DeriveGreetingKey(kSecret, "g"), From(1, 0));
@@ -89,7 +118,8 @@ TEST(Greeting, AReflectedOneProvesNothing) {
   std::string answer, nothing;
   acceptor.Receive({reinterpret_cast<const char*>(&hello), sizeof hello}, &answer);
   const std::string own = answer.substr(1 + sizeof hello);
-  EXPECT_EQ(acceptor.Receive(std::string(1, '\0') + own, &nothing), GreetingState::kRefused);
+  EXPECT_EQ(acceptor.Receive(std::string(1 + sizeof(PullProof), '\0') + own, &nothing),
+            GreetingState::kRefused);
 
   // A stranger that dialed rank 1 passes rank 1's answer to rank 0, which dials the stranger.
   DialingGreeting dialer(DeriveGreetingKey(kSecret, "g"), From(0, 1));

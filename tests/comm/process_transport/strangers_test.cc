@@ -10,6 +10,8 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -17,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm/connection/connect.h"
+#include "comm/connection/peer_socket.h"
 #include "comm/connection/rank_address.h"
 #include "comm/process_transport/process_transport.h"
 #include "proto/base/unique_fd.h"
@@ -104,6 +107,35 @@ TEST(Strangers, WhoSaysFirstThatItIsARankIsNotBelieved) {
   const std::string claim = Claim();
   Send(stranger, claim.data(), claim.size());
   EXPECT_THAT(ExchangeBoth(store, *zero), testing::ElementsAre("11", "10"));
+}
+
+// What a process of another user hears that says to rank 0 of this host that it is rank 1.
+int TalkAsAnotherUser(const RankAddress& address) {
+  if (::setresuid(54321, 54321, 54321) != 0) return 2;
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  const auto [to, length] = AbstractAddress(address.local_name);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0) return 3;
+  const Hello hello = MakeHello(1, 0, 2, 1, true, "stranger");
+  Send(fd, &hello, sizeof hello);
+  char byte;
+  return ::recv(fd.get(), &byte, 1, 0) <= 0 ? 0 : 1;
+}
+
+TEST(Strangers, AnotherUserOfTheHostHearsNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+  MemoryStore store;
+  ProcessTransportOptions options = Tcp();
+  options.shared_memory = true;
+  auto zero = *ProcessTransport::Create(store, 0, 2, options);
+  const RankAddress address = AddressOf(store, 0);
+  const pid_t stranger = ::fork();
+  if (stranger == 0) ::_exit(TalkAsAnotherUser(address));
+  int status = -1;
+  std::thread ends([&] { ::waitpid(stranger, &status, 0); });
+  EXPECT_THAT(ExchangeBoth(store, *zero, options), testing::ElementsAre("11", "10"));
+  zero.reset();
+  ends.join();
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Strangers, AThousandHalfOpenGreetingsKeepNobodyOut) {
