@@ -233,15 +233,15 @@ class Knocks(jobs.JobTest):
     count = 3
     secret = {}
 
-    def job(self, *options, form=("--rdzv-endpoint", "node0:29400"), count=2):
+    def job(self, *options, form=("--rdzv-endpoint", "node0:29400"), addresses=None):
         self.end = self.lab.folder / "end"
         self.end.unlink(missing_ok=True)
         runs = [node.start(lab.HLAUNCH, "--nnodes", 2, *form, "--node-rank", node.index, *options,
                            "--no-python", "sh", "-c", f"{PORTS} empty && exec {jobs.WORKER} env"
                            f" await {self.end}", env={"PYTHON_EXEC": jobs.PYTHON, **self.secret})
                 for node in self.nodes[:2]]
-        facts = self.wait_for_workers(runs, count)
-        self.assertEqual({fact["MASTER_ADDR"] for fact in facts}, {self.nodes[0].ip})
+        facts = self.wait_for_workers(runs, 2)
+        self.assertEqual({fact["MASTER_ADDR"] for fact in facts}, addresses or {self.nodes[0].ip})
         return runs, facts[-1]["MASTER_ADDR"], facts[-1]["MASTER_PORT"]
 
     def knock(self, node, address, port, answer, user=0):
@@ -355,6 +355,14 @@ class Vouched(Knocks):
         self.knock(self.nodes[0], address, port, "closed", self.OTHER)
         self.finish(runs)
 
+    def test_another_user_is_refused_at_a_nodes_proxy(self):
+        runs, _, port = self.job("--store-proxy", addresses={self.nodes[0].ip, "127.0.0.1"})
+        self.knock(self.nodes[1], "127.0.0.1", port, "served")
+        self.knock(self.nodes[1], "127.0.0.1", port, "closed", self.OTHER)
+        self.finish(runs)
+        self.assert_said(runs[1], "store proxy: refused a connection, since it is for this job's "
+                         f"user: a connection of the user {self.OTHER}")
+
     def test_an_agent_answers_for_all_addresses_of_its_host(self):
         self.nodes[1].add_interface("eth1", "10.78.0.11/24")
         runs, address, port = self.job()
@@ -373,6 +381,7 @@ class Vouched(Knocks):
         facts = self.wait_for_workers(runs, 4)[-1]
         self.assert_only_the_jobs_user_is_served(facts["MASTER_ADDR"], facts["MASTER_PORT"])
         self.finish(runs)
+        self.assertNotIn("lost the master store", self.told(runs))
 
     def test_nobody_is_served_whose_agent_stands_still(self):
         runs, address, port = self.job()
