@@ -186,6 +186,22 @@ TEST_F(HeartbeatServerTest, IgnoresStrangersAndOtherWorkers) {
   EXPECT_FALSE(server_->heartbeats().IsWatched(0));
 }
 
+TEST_F(HeartbeatServerTest, IgnoresOtherUsers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
+  Open(kLong);
+  Worker(0, [] {});
+  Worker(1, [] { SendHeartbeat(1, 0); });
+  const pid_t other = ::fork();
+  if (other == 0) {
+    if (::setresuid(54321, 54321, 54321) == 0) SendRaw(0, "heartbeat/1 step=666");
+    ::_exit(0);
+  }
+  ::waitpid(other, nullptr, 0);
+  ASSERT_TRUE(Hears(1));
+  EXPECT_THAT(steps_, ElementsAre(1));
+  EXPECT_FALSE(server_->heartbeats().IsWatched(0));
+}
+
 TEST_F(HeartbeatServerTest, OutlastsWhatIsNoHeartbeatAndKeepsNoDescriptor) {
   Open(kLong);
   const size_t before = Descriptors();
