@@ -102,7 +102,8 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
                 .store_port = proxy ? facts.store_proxy_port : assignment.master_port,
                 .programs = absl::StrJoin(
                     RanksOfPrograms(options_.spec.others, assignment.world_size).value(), " "),
-                .oversubscribed = options_.spec.nproc > facts.usable_cores};
+                .oversubscribed = options_.spec.nproc > facts.usable_cores,
+                .optional = options_.spec.mpi == MpiOffer::kAny};
   awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
   awaited_->pmix = std::make_unique<PmixServer>(
       loop_, options_.spec.pmix_program, std::move(plan), assignment.world_size,
@@ -113,14 +114,17 @@ void RoundWorkers::OnPmix(const absl::Status& ready) {
   const std::unique_ptr<Awaited> workers = std::move(awaited_);
   const auto on_failure = workers->events.on_failure;
   const bool alone = workers->assignment.world_size == 1;  // It needs the server only for spawning.
-  if (!ready.ok() && alone) {
+  const bool goes_on = alone || options_.spec.mpi == MpiOffer::kAny;
+  if (!ready.ok() && goes_on) {
     workers->pmix.reset();
-    LogWarning(absl::StrCat("MPI_Comm_spawn will fail: ", ready.message()));
+    LogWarning(absl::StrCat(alone ? "MPI_Comm_spawn will fail: "
+                                  : "programs of Open MPI cannot start, since PMIx is not served: ",
+                            ready.message()));
   }
   const absl::Status started =
-      ready.ok() || alone ? StartGroup(workers->assignment, std::move(workers->facts),
-                                       std::move(workers->events), std::move(workers->pmix))
-                          : ready;
+      ready.ok() || goes_on ? StartGroup(workers->assignment, std::move(workers->facts),
+                                         std::move(workers->events), std::move(workers->pmix))
+                            : ready;
   if (!started.ok()) on_failure(StartFailure(started, workers->assignment));
 }
 

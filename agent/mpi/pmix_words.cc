@@ -38,6 +38,7 @@ constexpr PmixOption kOptions[] = {{"--library", &PmixPlan::library},
                                    {"--num-nodes", nullptr, &PmixPlan::num_nodes}};
 constexpr absl::string_view kPort = "--store-port";
 constexpr absl::string_view kOversubscribed = "--oversubscribed";
+constexpr absl::string_view kOptional = "--optional";
 
 // Takes one option and its value. Returns false if there is no such option or the value is not a
 // number.
@@ -98,6 +99,7 @@ std::vector<std::string> PmixArguments(const PmixPlan& plan) {
   words.emplace_back(kPort);
   words.push_back(absl::StrCat(plan.store_port));
   if (plan.oversubscribed) words.emplace_back(kOversubscribed);
+  if (plan.optional) words.emplace_back(kOptional);
   return words;
 }
 
@@ -106,6 +108,8 @@ absl::StatusOr<PmixPlan> ParsePmixArguments(const std::vector<std::string>& word
   for (size_t i = 0; i < words.size(); ++i) {
     if (words[i] == kOversubscribed) {
       plan.oversubscribed = true;
+    } else if (words[i] == kOptional) {
+      plan.optional = true;
     } else if (i + 1 == words.size() || !TakeOption(words[i], words[i + 1], plan)) {
       return absl::InvalidArgumentError(absl::StrCat(words[i], " is no option with its value; ",
                                                      kPmixProgram, " is started by hlaunch"));
@@ -113,8 +117,8 @@ absl::StatusOr<PmixPlan> ParsePmixArguments(const std::vector<std::string>& word
       ++i;
     }
   }
-  const bool whole = !plan.library.empty() && !plan.name_space.empty() && plan.nproc > 0 &&
-                     plan.node_rank < plan.num_nodes;
+  const bool whole = (!plan.library.empty() || plan.optional) && !plan.name_space.empty() &&
+                     plan.nproc > 0 && plan.node_rank < plan.num_nodes;
   if (whole) return plan;
   return absl::InvalidArgumentError(
       absl::StrCat(kPmixProgram, " is started by hlaunch; it serves Open MPI programs"));

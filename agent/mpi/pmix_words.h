@@ -29,7 +29,7 @@ inline constexpr char kPmixRefused[] = "refused ";
 
 // The options of `hlaunch-pmix`. A value.
 struct PmixPlan {
-  std::string library;     // The path of libpmix.
+  std::string library;  // The path of libpmix; empty: there is none, and the other nodes hear it.
   std::string name_space;  // New for every round; without blanks. All nodes use node rank 0's.
   std::string directory;   // For this round alone; it exists already.
   std::string host;        // This node's name.
@@ -41,6 +41,7 @@ struct PmixPlan {
   uint16_t store_port = 0;
   std::string programs;  // How many ranks run each program, "2 1", in the order of ranks.
   bool oversubscribed = false;
+  bool optional = false;  // Workers start without PMIx if not all nodes can serve it.
 };
 
 // The options of `plan`, without the program; and the reverse.

@@ -24,6 +24,11 @@ pmix_status_t LoadInfo(pmix_info_t* info, const char* key, const void* data,
 }  // namespace
 
 absl::StatusOr<PmixLibrary> LoadPmix(const std::string& path) {
+  if (path.empty()) {
+    return absl::NotFoundError(
+        "there is no libpmix.so.2 (install libpmix2 on Debian and Ubuntu, pmix on Fedora and "
+        "RHEL)");
+  }
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // Its plugins use it.
   if (handle == nullptr) {
     return absl::NotFoundError(absl::StrCat("cannot load libpmix: ", ::dlerror()));

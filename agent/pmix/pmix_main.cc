@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -41,7 +43,11 @@
 namespace hlaunch {
 namespace {
 
-constexpr char kAbsentKey[] = "hlaunch/pmix/absent";
+constexpr char kAbsentKey[] = "hlaunch/pmix/absent";      // A rank will not call MPI_Init.
+constexpr char kUnservedKey[] = "hlaunch/pmix/unserved";  // A node cannot serve PMIx.
+// How long node rank 0 waits for a node whose hlaunch is without hlaunch-pmix, if PMIx is optional.
+// It decides for all; the others have longer to hear of that.
+constexpr Duration kPatience = std::chrono::seconds(20);
 
 void Tell(const PmixNews& news) {
   static Mutex mu;
@@ -59,13 +65,33 @@ void TellOf(int world, PmixNews news) {
   Tell(news);
 }
 
-// OK if calls may wait longer; an error if a rank will never call MPI_Init.
+// OK if calls may wait longer; an error if a rank will never call MPI_Init or a node cannot serve
+// PMIx.
 absl::Status MayWait(NodeMeeting& meeting) {
   HLAUNCH_ASSIGN_OR_RETURN(C10dClient * store, meeting.Store());
-  const absl::StatusOr<bool> absent = store->Check({kAbsentKey});
-  if (!absent.ok() || !*absent) return absl::OkStatus();
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string why, meeting.Await(kAbsentKey));
-  return absl::FailedPreconditionError(why);
+  for (const char* key : {kAbsentKey, kUnservedKey}) {
+    const absl::StatusOr<bool> told = store->Check({key});
+    if (!told.ok() || !*told) continue;
+    HLAUNCH_ASSIGN_OR_RETURN(const std::string why,
+                             store->Get(key, MonotonicClock().Now() + kPatience));
+    return absl::FailedPreconditionError(why);
+  }
+  return absl::OkStatus();
+}
+
+// Until when the nodes have to have met.
+Instant MeetBy(const PmixPlan& plan) {
+  if (!plan.optional) return Instant::max();
+  return MonotonicClock().Now() + (plan.node_rank == 0 ? kPatience : 2 * kPatience);
+}
+
+// Tells the other nodes why this one cannot serve PMIx. What another node has told stays.
+void TellNodes(NodeMeeting& meeting, const PmixPlan& plan, absl::string_view why) {
+  const absl::StatusOr<C10dClient*> store = meeting.Store();
+  if (!store.ok()) return;
+  const absl::StatusOr<bool> told = (*store)->Check({kUnservedKey});
+  if (told.ok() && *told) return;
+  (*store)->Set(kUnservedKey, absl::StrCat(plan.host, ": ", why)).IgnoreError();
 }
 
 // Parses "2 1"; one program for all ranks if nothing is given.
@@ -138,16 +164,10 @@ void LookAtTheMachineBriefly() {
 // Ends the process once the agent has closed our input; returns only to say why ranks cannot be
 // served. The objects that libpmix's threads use are never destroyed: the process exits without
 // that.
-absl::Status Serve(const std::vector<std::string>& words) {
-  HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
-  LookAtTheMachineBriefly();
+absl::Status ServeNode(const PmixPlan& plan, NodeMeeting& meeting, std::atomic<bool>& met) {
   HLAUNCH_ASSIGN_OR_RETURN(const PmixLibrary library, LoadPmix(plan.library));
-  NodeMeeting meeting({plan.store_host, plan.store_port, plan.node_rank},
-                      {[&meeting] { return MayWait(meeting); },
-                       [](std::string line) {
-                         Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
-                       }});
   HLAUNCH_ASSIGN_OR_RETURN(const JobMap map, MeetNodes(meeting, plan));
+  met = true;
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<int> programs, ProgramsOf(plan, map.world_size()));
   BetweenNodes others(meeting, map, plan.node_rank, [](std::string why) {
     Tell({PmixNews::Kind::kBroken, -1, 0, std::move(why)});
@@ -167,6 +187,27 @@ absl::Status Serve(const std::vector<std::string>& words) {
   Tell({PmixNews::Kind::kReady});
   Listen(meeting, spawns);
   ::_exit(0);
+}
+
+// As ServeNode.
+absl::Status Serve(const std::vector<std::string>& words) {
+  HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
+  LookAtTheMachineBriefly();
+  std::atomic<bool> met = false;
+  const Instant meet_by = MeetBy(plan);
+  NodeMeeting meeting({plan.store_host, plan.store_port, plan.node_rank},
+                      {[&meeting, &met, meet_by]() -> absl::Status {
+                         if (!met && MonotonicClock().Now() > meet_by) {
+                           return absl::DeadlineExceededError("not all nodes serve PMIx");
+                         }
+                         return MayWait(meeting);
+                       },
+                       [](std::string line) {
+                         Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
+                       }});
+  const absl::Status unserved = ServeNode(plan, meeting, met);
+  if (plan.optional && plan.num_nodes > 1) TellNodes(meeting, plan, unserved.message());
+  return unserved;
 }
 
 // Returns the connection if it may be heard; else warns, at most once in ten seconds, and closes

@@ -217,6 +217,10 @@ std::string NeuronRoot(const Assignment& round, const WorkerSpec& spec) {
 // The variables that are set only if the user has not set them.
 Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
                    const NodeFacts& facts) {
+  // A lone rank without a server may be a world of its own.
+  const bool served = !facts.pmix_env.empty();
+  const bool open_mpi = served || (spec.mpi != MpiOffer::kNone && round.world_size > 1);
+  const bool hidden = open_mpi && !served && spec.mpi != MpiOffer::kDescriptor;
   return {
       {kEnvTorchNcclAsync, "1"},
       {kEnvNcclAsync, "1"},
@@ -226,7 +230,9 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvPythonPath, facts.tap_packages},
       {kEnvNeuronRootComm, NeuronRoot(round, spec)},
       {kEnvMpichPmiVersion, OffersPmi(spec.mpi) ? "1" : ""},
-      {kEnvOpenMpiSchizo, OffersPmix(spec.mpi) ? "^orte" : ""},
+      {kEnvOpenMpiSchizo, open_mpi ? kNoOtherLaunchers : ""},
+      {kEnvOpenMpiPmix, open_mpi ? kNoOtherPmix : ""},
+      {kEnvPmixNamespace, hidden ? kUnservedNamespace : ""},
       {kEnvOpenMpiYield, OffersPmix(spec.mpi) && spec.nproc > facts.usable_cores ? "1" : ""},
       {kEnvJaxCoordinator,
        round.coordinator_port == 0 ? "" : HostPort(round.master_addr, round.coordinator_port)},

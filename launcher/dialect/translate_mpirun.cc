@@ -165,7 +165,7 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
 List Beginning(const MpirunLine& line) {
   List words = {"hlaunch"};
   if (!line.every_word) return words;
-  words.insert(words.end(), {"--no-python", "--oversubscribe", "--console=all"});
+  words.insert(words.end(), {"--no-python", "--oversubscribe", "--console=all", "--mpi=any"});
   if (line.reads_stdin) words.emplace_back("--stdin=0");
   if (!line.verbose && !line.tells) words.emplace_back("--quiet");
   words.push_back(absl::StrCat("--log-prefix=", line.prefix.empty() ? "none" : line.prefix));

@@ -57,10 +57,11 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
                                       const MpiSurroundings& around) {
   const bool links_pmi = program.flavour == MpiFlavour::kPmi;
   const bool pmix =
-      wish == MpiWish::kPmix || (wish == MpiWish::kAuto && program.flavour == MpiFlavour::kOpenMpi);
+      wish == MpiWish::kPmix || (wish != MpiWish::kPmi && program.flavour == MpiFlavour::kOpenMpi);
   if (wish == MpiWish::kNone) return MpiDecision{MpiOffer::kNone, "none: --mpi none"};
   // A lone worker needs a server only for MPI_Comm_spawn.
-  const bool no_mpi = program.seen.empty() && wish == MpiWish::kAuto;
+  const bool asked_for = wish == MpiWish::kPmi || wish == MpiWish::kPmix;
+  const bool no_mpi = program.seen.empty() && !asked_for;
   if (around.lone_worker && (no_mpi || (pmix && !around.pmix.missing.empty()))) {
     return MpiDecision{MpiOffer::kNone, "none: one worker is an MPI world by itself"};
   }
@@ -68,7 +69,7 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
     return MpiDecision{MpiOffer::kNone, "none: with --per-node workers start others themselves"};
   }
   if (around.several_nodes && around.store_in_worker) {
-    const bool is_mpi = program.flavour != MpiFlavour::kNone || wish != MpiWish::kAuto;
+    const bool is_mpi = program.flavour != MpiFlavour::kNone || asked_for;
     if (is_mpi) {
       return Refuse(
           "MPI programs on several nodes meet at hlaunch's own master store: leave out "
@@ -86,15 +87,17 @@ absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
                        absl::StrCat("PMI-1 by a descriptor: the program needs ", program.seen)};
   }
   if (wish == MpiWish::kPmi) return MpiDecision{MpiOffer::kPort, "PMI-1 by a port: --mpi pmi"};
-  if (program.flavour == MpiFlavour::kUnknown) {
-    if (around.pmix.missing.empty()) {
-      return MpiDecision{MpiOffer::kAny,
-                         absl::StrCat("PMIx, and PMI-1 by a port: the program uses ", program.seen,
-                                      ", of whichever MPI")};
+  if (program.flavour == MpiFlavour::kUnknown || wish == MpiWish::kAny) {
+    const std::string whose = program.seen.empty()
+                                  ? "the program may start one of any MPI"
+                                  : absl::StrCat("the program uses ", program.seen);
+    // Without libpmix, hlaunch-pmix tells the other nodes so.
+    if (around.pmix.missing.empty() || (around.several_nodes && !around.pmix.program.empty())) {
+      return MpiDecision{MpiOffer::kAny, absl::StrCat("PMIx, and PMI-1 by a port: ", whose)};
     }
     return MpiDecision{MpiOffer::kPort,
-                       absl::StrCat("PMI-1 by a port: the program uses ", program.seen,
-                                    "; no PMIx, for Open MPI, since ", around.pmix.missing)};
+                       absl::StrCat("PMI-1 by a port: ", whose, "; no PMIx, for Open MPI, since ",
+                                    around.pmix.missing)};
   }
   return MpiDecision{MpiOffer::kMaybe,
                      absl::StrCat("PMI-1 by a port, in case that it starts an MPI program: ",

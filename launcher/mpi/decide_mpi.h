@@ -14,7 +14,13 @@
 namespace hlaunch {
 
 // The value of --mpi.
-enum class MpiWish { kAuto, kPmi, kPmix, kNone };
+enum class MpiWish {
+  kAuto,  // As the program needs.
+  kAny,   // The same, and a program in which no MPI is seen may use any.
+  kPmi,
+  kPmix,
+  kNone
+};
 
 // What the decision depends on besides the program. A value.
 struct MpiSurroundings {

@@ -3,27 +3,31 @@
 
 #include "launcher/mpi/mpi_program.h"
 
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <deque>
 #include <filesystem>
-#include <fstream>
-#include <optional>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "launcher/mpi/elf_needs.h"
+#include "launcher/mpi/names_mpi4py.h"
+#include "launcher/mpi/shell_commands.h"
+#include "launcher/mpi/text_of_file.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxLibraries = 128;   // At most this many are looked at.
-constexpr size_t kMaxScript = 1 << 20;  // Bytes of a script.
-constexpr int kMaxInterpreters = 4;     // A script's interpreter may be a script.
+constexpr size_t kMaxLibraries = 128;  // At most this many are looked at.
+constexpr int kMaxInterpreters = 4;    // A script's interpreter may be a script.
+constexpr int kMostCommands = 64;      // That a wrapper may start.
+constexpr size_t kMostNames = 128;     // Looked up in PATH for them.
 constexpr absl::string_view kSystemFolders[] = {"/usr/local/lib",
                                                 "/lib64",
                                                 "/usr/lib64",
@@ -37,21 +41,6 @@ constexpr absl::string_view kSystemFolders[] = {"/usr/local/lib",
 constexpr absl::string_view kOfSystem[] = {
     "libc.so.",     "libm.so.", "libdl.so.",  "libpthread.so.", "librt.so.",      "libstdc++.so.",
     "libgcc_s.so.", "ld-linux", "linux-vdso", "libz.so.",       "libgfortran.so."};
-
-bool IsFile(const std::string& path) {
-  struct stat status = {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
-
-std::string StartOf(const std::string& path, size_t size) {
-  std::string text(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(text.data(), static_cast<std::streamsize>(size));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return text;
-}
 
 // A file whose libraries must be looked at.
 struct Needy {
@@ -121,6 +110,8 @@ std::vector<std::string> BehindEnv(const std::vector<std::string>& words) {
   return {program, words.end()};
 }
 
+absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+
 std::string InPath(const std::string& name, const Environment& environment) {
   if (absl::StrContains(name, "/")) return name;
   for (const absl::string_view folder : absl::StrSplit(environment.Get("PATH"), ':')) {
@@ -130,19 +121,22 @@ std::string InPath(const std::string& name, const Environment& environment) {
   return name;
 }
 
-bool IsPython(const std::string& path) {
-  return absl::StrContains(path.substr(path.rfind('/') + 1), "python");
-}
+bool IsPython(const std::string& path) { return absl::StrContains(BaseName(path), "python"); }
 
-// Whether a Python command names mpi4py: as a module of it, or as a word in its code.
-bool NamesMpi4py(const std::vector<std::string>& argv) {
-  for (size_t i = 1; i < argv.size(); ++i) {
-    if (argv[i] == "-m" && i + 1 < argv.size()) return absl::StartsWith(argv[i + 1], "mpi4py");
-    if (argv[i] == "-c" && i + 1 < argv.size()) return absl::StrContains(argv[i + 1], "mpi4py");
-    if (absl::StartsWith(argv[i], "-")) continue;
-    return absl::StrContains(StartOf(argv[i], kMaxScript), "mpi4py");
+bool IsShell(absl::string_view path) {
+  for (const char* shell : {"sh", "bash", "dash", "ksh", "zsh", "mksh", "busybox"}) {
+    if (BaseName(path) == shell) return true;
   }
   return false;
+}
+
+// Programs whose own processes have another launcher.
+bool IsLauncher(absl::string_view path) {
+  const absl::string_view name = BaseName(path);
+  for (const char* start : {"mpirun", "mpiexec", "orterun", "prterun", "prun", "oshrun"}) {
+    if (absl::StartsWith(name, start)) return true;
+  }
+  return name == "srun" || name == "aprun" || name == "jsrun" || name == "hlaunch";
 }
 
 // The Open MPI that a wheel has put beside `python`; empty if there is none.
@@ -178,6 +172,101 @@ MpiProgram LookAtMpi4py(const std::string& python, const Environment& environmen
   return {MpiFlavour::kUnknown, "mpi4py"};
 }
 
+// The words of a command with a script's interpreters before them, and its program's path.
+std::vector<std::string> WithInterpreters(std::vector<std::string> words,
+                                          const Environment& environment) {
+  for (int depth = 0; depth < kMaxInterpreters && !words.empty(); ++depth) {
+    constexpr size_t kLine = 256;
+    words[0] = InPath(words[0], environment);
+    std::vector<std::string> before = InterpreterOf(TextOfFile(words[0], kLine));
+    if (before.empty()) break;
+    if (absl::EndsWith(before[0], "/env")) before = BehindEnv(before);
+    words.insert(words.begin(), before.begin(), before.end());
+  }
+  return words;
+}
+
+bool IsAssignment(absl::string_view word) {
+  const size_t equals = word.find('=');
+  return equals != word.npos && word.substr(0, equals).find('/') == word.npos;
+}
+
+// A look at one command and at what it may start.
+class Look {
+ public:
+  explicit Look(const Environment& environment) : environment_(environment) {}
+
+  MpiProgram At(std::vector<std::string> words) {
+    words = WithInterpreters(std::move(words), environment_);
+    if (words.empty()) return {};
+    if (IsPython(words[0])) return AtPython(words);
+    MpiProgram found = LookAtElf(words[0], environment_);
+    if (found.flavour != MpiFlavour::kNone) return found;
+    if (!IsShell(words[0])) return Behind(words, 1);
+    return AtShell(words);
+  }
+
+ private:
+  MpiProgram AtPython(const std::vector<std::string>& words) const {
+    if (NamesMpi4py(words, environment_)) return LookAtMpi4py(words[0], environment_);
+    MpiProgram found = LookAtElf(words[0], environment_);
+    if (found.library.empty()) found.library = WheelOfOpenMpi(words[0]);
+    return found;
+  }
+
+  // Looks at the text of a shell's command or script, and then at its arguments, of which the text
+  // may make a command ("$@").
+  MpiProgram AtShell(const std::vector<std::string>& words) {
+    bool is_text = false;
+    for (size_t i = 1; i < words.size(); ++i) {
+      if (absl::StartsWith(words[i], "-")) {
+        is_text =
+            is_text || (!absl::StartsWith(words[i], "--") && absl::StrContains(words[i], 'c'));
+        continue;
+      }
+      const std::string text = is_text ? words[i] : TextOfFile(words[i]);
+      for (const std::vector<std::string>& command : CommandsIn(text, kMostCommands)) {
+        MpiProgram found = Behind(command, 0);
+        if (!found.seen.empty()) return found;
+      }
+      return Behind(words, i + 1);
+    }
+    return {};
+  }
+
+  // Looks at the first of these words that is a program, together with those after it. What is
+  // found there is likely, not certain: a descriptor may not reach it, and it may not run at all.
+  MpiProgram Behind(const std::vector<std::string>& words, size_t first) {
+    for (size_t i = first; i < words.size(); ++i) {
+      const std::string& word = words[i];
+      if (absl::StartsWith(word, "-") || IsAssignment(word) || !IsProgram(word)) continue;
+      if (IsLauncher(word) || ++commands_ > kMostCommands) return {};
+      MpiProgram found = At({words.begin() + static_cast<std::ptrdiff_t>(i), words.end()});
+      if (found.flavour == MpiFlavour::kPmi) found.flavour = MpiFlavour::kNone;
+      if (found.flavour == MpiFlavour::kOpenMpi) found.flavour = MpiFlavour::kUnknown;
+      const std::string whose = absl::StrCat(" of ", BaseName(word));
+      const bool is_named = absl::EndsWith(found.seen, whose) || IsPython(word);
+      if (!found.seen.empty() && !is_named && !absl::StrContains(found.seen, " of ")) {
+        absl::StrAppend(&found.seen, whose);
+      }
+      return found;
+    }
+    return {};
+  }
+
+  bool IsProgram(const std::string& word) {
+    if (absl::StrContains(word, '/')) return IsFile(word) && ::access(word.c_str(), X_OK) == 0;
+    if (looked_up_.size() == kMostNames && looked_up_.count(word) == 0) return false;
+    const auto [name, is_new] = looked_up_.try_emplace(word, false);
+    if (is_new) name->second = absl::StrContains(InPath(word, environment_), '/');
+    return name->second;
+  }
+
+  const Environment& environment_;
+  int commands_ = 0;
+  std::map<std::string, bool> looked_up_;  // Names without a folder: whether PATH has them.
+};
+
 }  // namespace
 
 MpiFlavour FlavourOfLibrary(absl::string_view name) {
@@ -195,20 +284,7 @@ MpiFlavour FlavourOfLibrary(absl::string_view name) {
 }
 
 MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& environment) {
-  std::vector<std::string> words = argv;
-  for (int depth = 0; depth < kMaxInterpreters && !words.empty(); ++depth) {
-    constexpr size_t kLine = 256;
-    words[0] = InPath(words[0], environment);
-    std::vector<std::string> before = InterpreterOf(StartOf(words[0], kLine));
-    if (before.empty()) break;
-    if (absl::EndsWith(before[0], "/env")) before = BehindEnv(before);
-    words.insert(words.begin(), before.begin(), before.end());
-  }
-  if (words.empty()) return {};
-  if (IsPython(words[0]) && NamesMpi4py(words)) return LookAtMpi4py(words[0], environment);
-  MpiProgram found = LookAtElf(words[0], environment);
-  if (found.library.empty() && IsPython(words[0])) found.library = WheelOfOpenMpi(words[0]);
-  return found;
+  return Look(environment).At(argv);
 }
 
 }  // namespace hlaunch

@@ -23,7 +23,7 @@ enum class MpiFlavour {
 struct MpiProgram {
   MpiFlavour flavour = MpiFlavour::kNone;
   // What shows the MPI: "libmpi.so.40", or "libmpi.so.40 of libx.so.1" if a library needs it. Set
-  // with kNone for an interpreter with an MPI of MPICH's family. Empty: no MPI is seen.
+  // with kNone for an interpreter or wrapper with an MPI of MPICH's family. Empty: none is seen.
   std::string seen;
   std::string library = "";  // The path of its MPI, or of one that it may load; empty: unknown.
 };
@@ -32,8 +32,10 @@ struct MpiProgram {
 MpiFlavour FlavourOfLibrary(absl::string_view name);
 
 // Looks at the program that `argv` starts and at the libraries that it loads, directly or
-// indirectly. For a script it looks at the program in the #! line, and for a Python script also at
-// the mpi4py that the script names. Reads the beginnings of some files, at most a few hundred.
+// indirectly. For a script it looks at the program in the #! line, and for Python also at the
+// mpi4py that its code names. If no MPI is seen, it looks at the programs among its arguments (env,
+// numactl, time) and in a shell's text, and what is found there is kUnknown, or kNone with `seen`.
+// Reads the beginnings of some files, at most a few hundred.
 MpiProgram LookForMpi(const std::vector<std::string>& argv, const Environment& environment);
 
 }  // namespace hlaunch

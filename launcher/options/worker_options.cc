@@ -76,6 +76,7 @@ absl::Status SetLocalRankOption(string_view text, Options& options) {
 
 absl::Status SetMpi(string_view text, Options& options) {
   constexpr std::pair<string_view, MpiWish> kWords[] = {{"auto", MpiWish::kAuto},
+                                                        {"any", MpiWish::kAny},
                                                         {"pmi", MpiWish::kPmi},
                                                         {"pmix", MpiWish::kPmix},
                                                         {"none", MpiWish::kNone}};
@@ -84,7 +85,7 @@ absl::Status SetMpi(string_view text, Options& options) {
     options.mpi = wish;
     return absl::OkStatus();
   }
-  return InvalidArgumentError("expected auto, pmi, pmix or none");
+  return InvalidArgumentError("expected auto, any, pmi, pmix or none");
 }
 
 absl::Status SetCompat(string_view text, Options& options) {
@@ -194,8 +195,8 @@ const OptionRow kWorkerRows[] = {
     {"", "", "--virtual-local-rank", "", "each worker sees one device and LOCAL_RANK 0",
      [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
      kPet},
-    {"", "", "--mpi", "auto|pmi|pmix|none",
-     "MPI programs are served PMI-1, Open MPI's PMIx (auto: as they need; none: separate worlds)",
+    {"", "", "--mpi", "auto|any|pmi|pmix|none",
+     "MPI programs are served PMI-1, Open MPI's PMIx (auto: as seen; any: hidden ones both)",
      SetMpi},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",

@@ -95,10 +95,18 @@ inline constexpr char kEnvPmiSpawned[] = "PMI_SPAWNED";  // "1" if MPI_Comm_spaw
 inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
 inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
 inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".
-// More defaults. The first turns off a component of Open MPI 4 with which only PMIx of Open MPI's
-// own launcher is accepted.
+// More defaults. The first turns off those components of Open MPI 2 to 4 that take a process for a
+// world of its own if its launcher is not theirs: Open MPI's, Slurm's or a Cray's. So a rank that
+// finds no PMIx server fails in MPI_Init. The second turns off what asks a scheduler and not PMIx,
+// and what needs no server. The third makes the same of Open MPI 5: a process of a namespace fails
+// without its rank and server.
 inline constexpr char kEnvOpenMpiSchizo[] = "OMPI_MCA_schizo";
-// The second lets waiting ranks yield to others if there are more ranks than cores.
+inline constexpr char kEnvOpenMpiPmix[] = "OMPI_MCA_pmix";
+inline constexpr char kEnvPmixNamespace[] = "PMIX_NAMESPACE";
+inline constexpr char kNoOtherLaunchers[] = "^orte,slurm,alps";
+inline constexpr char kNoOtherPmix[] = "^s1,s2,cray,flux,isolated";
+inline constexpr char kUnservedNamespace[] = "hlaunch-serves-no-pmix";
+// The last one lets waiting ranks yield to others if there are more ranks than cores.
 inline constexpr char kEnvOpenMpiYield[] = "OMPI_MCA_mpi_yield_when_idle";
 
 // Variables of other launchers, which --compat openmpi and --compat slurm set.
@@ -163,7 +171,8 @@ inline constexpr const char* kScrubbedNames[] = {
 inline constexpr const char* kScrubbedPrefixes[] = {
     kOwnPrefix,        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
     "OMPI_MCA_orte_",  "OMPI_MCA_ess_",  "OMPI_MCA_pmix_", "OMPI_MCA_prte_", "OMPI_COMM_WORLD_",
-    "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",    "PALS_",          "I_MPI_HYDRA_",
+    "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",    "SLURM_STEPID",   "SLURM_GTIDS",
+    "SLURM_PMIX",      "SLURM_MPI_TYPE", "PALS_",          "I_MPI_HYDRA_",
 };
 
 }  // namespace hlaunch

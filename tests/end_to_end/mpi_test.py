@@ -342,16 +342,93 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
     count = 2
 
     def test_ranks_ask_each_other_directly(self):
-        """Behind a shell hlaunch cannot see that a program uses MPI: --mpi pmix tells it."""
         program, env = self.open_mpi("in C")
         runs = self.launch(["sh", "-c", f"OMPI_MCA_pmix_base_collect_data=0 {program[0]}"],
                            options=["--mpi", "pmix"], env=env)
         self.assert_ends(runs, 1, env)
 
+    def test_a_host_without_libpmix_keeps_no_job_of_shells_waiting(self):
+        self.open_mpi("in C")
+        library = next(pathlib.Path("/usr/lib").glob("*/pmix2/lib/libpmix.so.2"), None)
+        if library is None:
+            self.skipTest("no libpmix here (Debian: libpmix2)")
+        command = ["--mpi", "any", "sh", "-c", "echo rank $RANK ran"]
+        first, = self.start(*command, nodes=self.nodes[:1])
+        second = self.nodes[1].start(
+            "unshare", "-m", "sh", "-c", f'mount --bind /dev/null {library} && exec "$@"', "sh",
+            lab.HLAUNCH, "--nnodes", 2, "--rdzv-endpoint", self.endpoint, *command)
+        self.assert_done([first, second], jobs.OK, 60)
+        self.assertIn("rank 0 ran", first.out)
+        self.assertIn("rank 1 ran", second.out)
+        for run in first, second:
+            self.assertRegex(run.err, "cannot start, since PMIx is not served: .*libpmix", str(run))
+
     def test_a_spawn_is_refused(self):
         self.open_mpi("wheel")  # Skips where there is no PMIx server.
         program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")
         self.assert_failure(program, "", 1, r"mpi4py\.MPI\.Exception: MPI_ERR_", env)
+
+
+class BehindWrappers(MpiTest):
+    """A program of which hlaunch is told no more than the wrapper that starts it."""
+
+    count = 1
+    nproc = 2
+
+    def programs(self):
+        return [self.build(compiler) for compiler in ("mpicc.openmpi", "mpicc.mpich")]
+
+    def script(self, program):
+        file = self.lab.folder / "run.sh"
+        file.write_text(f"#!/bin/sh\n# As people write them.\ncd / && exec {program} \"$@\"\n",
+                        encoding="utf-8")
+        file.chmod(0o755)
+        return file
+
+    def mpirun(self, *words, env=None):
+        link = self.lab.folder / "mpirun"
+        if not link.exists():
+            link.symlink_to(lab.HLAUNCH)
+        return self.nodes[0].start(link, "-n", self.nproc, *words, env={**ON_ONE_HOST, **(env or {})})
+
+    def assert_one_world(self, run):
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_world([run])
+
+    def test_by_the_name_mpirun_it_is_one_world(self):
+        for program in self.programs():
+            with self.subTest(program):
+                self.assert_one_world(self.mpirun("env", "A=1", program))
+                self.assert_one_world(self.mpirun("sh", "-c", "exec $PROGRAM",
+                                                  env={"PROGRAM": program}))
+
+    def test_it_is_seen_among_the_words_and_in_a_script(self):
+        for program in self.programs():
+            for words in (["env", "A=1", program], ["bash", "-c", f"{program}; exit $?"],
+                          [str(self.script(program))]):
+                with self.subTest(words):
+                    self.assert_one_world(self.launch(words)[0])
+
+    def test_a_python_that_imports_mpi4py_by_another_module_is_one_world(self):
+        (python, worker), env = self.wheel("HLAUNCH_OPEN_MPI_PYTHON")
+        script = self.lab.folder / "main.py"
+        script.write_text("import worker\n", encoding="utf-8")
+        shutil.copy(worker, self.lab.folder / "worker.py")
+        self.assert_one_world(self.launch([python, str(script)], env=env)[0])
+
+    def test_one_that_is_hidden_fails_in_init_with_the_way_out(self):
+        program, _ = self.programs()
+        run, = self.launch(["sh", "-c", "exec $PROGRAM"], env={"PROGRAM": program})
+        self.assert_done([run], 1, 60)
+        self.assertNotIn("MPI rank 0 of 1", run.out)
+        self.assertIn("add --mpi pmix, or --mpi none", run.err)
+
+    def test_within_a_job_of_slurm_it_is_one_world(self):
+        """Slurm's variables made each rank a world of its own."""
+        program, _ = self.programs()
+        slurm = {"SLURM_JOB_ID": "7", "SLURM_JOBID": "7", "SLURM_NODELIST": "x",
+                 "SLURM_JOB_NODELIST": "x", "SLURM_STEPID": "0"}
+        self.assert_one_world(self.launch([program], options=["--cluster", "none"], env=slurm)[0])
 
 
 class OnOneHost(PmiTest):

@@ -72,9 +72,9 @@ def jax_coordinator(env):  # jax.distributed.initialize
     return bool(host) and port.isdigit() and port != env["MASTER_PORT"]
 
 
-def mpich(env):  # It starts PMI if it sees any; both kinds at once are an error.
+def mpich(env):  # It starts PMI if it sees any; both kinds at once are an error, unless one is named.
     return ("PMI_ID" in env and env.get("PMI_PORT", "").startswith("127.0.0.1:")
-            and "PMI_SIZE" not in env and "PMIX_NAMESPACE" not in env)
+            and "PMI_SIZE" not in env and env.get("MPIR_CVAR_PMI_VERSION") == "1")
 
 
 # A reader, and its expected result in local rank r of two: by default, with --compat openmpi,

@@ -111,8 +111,8 @@ DIFFERENCES = [
     Difference("JAX_(COORDINATOR_ADDRESS|NUM_PROCESSES|PROCESS_ID)", "jax.distributed", added()),
     Difference("GLOO_SOCKET_IFNAME", "gloo would take the interface of the host's own name, which "
                "Debian maps to loopback", added(), "two nodes"),
-    Difference("PMI_PORT|PMI_ID|MPIR_CVAR_PMI_VERSION", "an MPI program among what a worker starts "
-               "finds who serves it", added()),
+    Difference("PMI_PORT|PMI_ID|MPIR_CVAR_PMI_VERSION|OMPI_MCA_(schizo|pmix)|PMIX_NAMESPACE",
+               "an MPI program among what a worker starts finds who serves it", added()),
     Difference("HLAUNCH_[A-Z_]+", "hlaunch's own words", added()),
     Difference("PYTHONPATH", "what a rank does is asked of torch itself, see HLAUNCH_TAP",
                lambda ours, theirs: re.fullmatch((f"{re.escape(theirs)}:" if theirs else "") +

@@ -20,7 +20,8 @@ PmixPlan Plan() {
           .store_host = "10.0.0.1",
           .store_port = 29500,
           .programs = "2 1",
-          .oversubscribed = true};
+          .oversubscribed = true,
+          .optional = true};
 }
 
 TEST(ParsePmixArguments, ReadsWhatPmixArgumentsWrites) {
@@ -29,7 +30,7 @@ TEST(ParsePmixArguments, ReadsWhatPmixArgumentsWrites) {
   EXPECT_EQ(PmixArguments(*plan), PmixArguments(Plan()));
   EXPECT_EQ(plan->directory, "/tmp/a b");
   EXPECT_EQ(plan->store_port, 29500);
-  EXPECT_TRUE(plan->oversubscribed);
+  EXPECT_TRUE(plan->oversubscribed && plan->optional);
 }
 
 TEST(ParsePmixArguments, RefusesWhatNobodyButAPersonWrites) {

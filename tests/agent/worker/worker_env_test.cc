@@ -237,6 +237,30 @@ TEST(WorkerEnv, SharesTheCoresOut) {
   }
 }
 
+TEST(WorkerEnv, MakesNoOpenMpiProgramAWorldOfItsOwn) {
+  const auto values = [](MpiOffer offer, int world_size, const NodeFacts& facts) {
+    Assignment round = SecondOfTwoNodes();
+    round.world_size = world_size;
+    WorkerSpec spec = FourWorkers();
+    spec.mpi = offer;
+    const std::vector<std::string> env = WorkerEnv(round, 0, spec, facts);
+    std::string found;
+    for (const char* name : {"OMPI_MCA_schizo", "OMPI_MCA_pmix", "PMIX_NAMESPACE"}) {
+      absl::StrAppend(&found, Value(env, name).value_or("-"), " ");
+    }
+    return found;
+  };
+  const std::string others = "^orte,slurm,alps ^s1,s2,cray,flux,isolated ";
+  NodeFacts served = Facts();
+  served.pmix_env = {"PMIX_NAMESPACE=n"};
+  EXPECT_EQ(values(MpiOffer::kMaybe, 8, Facts()), others + "hlaunch-serves-no-pmix ");
+  EXPECT_EQ(values(MpiOffer::kDescriptor, 8, Facts()), others + "- ");
+  EXPECT_EQ(values(MpiOffer::kAny, 8, served), others + "n ");
+  EXPECT_EQ(values(MpiOffer::kPmix, 1, served), others + "n ");
+  EXPECT_EQ(values(MpiOffer::kPmix, 1, Facts()), "- - - ") << "a lone rank may be a world";
+  EXPECT_EQ(values(MpiOffer::kNone, 8, Facts()), "- - - ");
+}
+
 TEST(WorkerEnv, KeepsTheInheritedOrderAndDropsNonsense) {
   const WorkerSpec spec = FourWorkers({"B=1", "nonsense", "=x", "A=2=3", "C="});
   const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, NodeFacts{});
@@ -269,6 +293,8 @@ TEST(IsInherited, DropsWhatBelongsToALauncher) {
                            "SLURM_NPROCS",
                            "SLURM_TASK_PID",
                            "SLURM_STEP_ID",
+                           "SLURM_STEPID",
+                           "SLURM_PMIXP_ABORT_AGENT_PORT",
                            "SLURM_STEP_NODELIST",
                            "RANK",
                            "WORLD_SIZE",

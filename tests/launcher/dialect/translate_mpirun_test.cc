@@ -53,7 +53,7 @@ std::string Became(const std::string& line, const Environment& environment = Env
   if (!translated.ok()) return std::string(translated.status().message());
   std::string words = absl::StrJoin(translated->words, " ");
   const std::string always =
-      "hlaunch --no-python --oversubscribe --console=all --stdin=0 --quiet "
+      "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --quiet "
       "--log-prefix=none ";
   return absl::StartsWith(words, always) ? words.substr(always.size()) : words;
 }
@@ -108,7 +108,8 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
        "--merge-stderr --timestamp-output -n 1 -- x"},
       {"-n 1 --timeout 5 x", "--timeout=5 -n 1 -- x"},
       {"--stdin all -n 1 x",
-       "hlaunch --no-python --oversubscribe --console=all --quiet --log-prefix=none --stdin=all -n "
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --quiet --log-prefix=none "
+       "--stdin=all -n "
        "1 "
        "-- x"},
       {"-n 1 --mca btl tcp,self x", "-x OMPI_MCA_btl=tcp,self -n 1 -- x"},
@@ -265,7 +266,8 @@ TEST(TranslateMpirun, NumbersTheRanksOfSeveralPrograms) {
       {"--app programs",
        "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},
       {"-l -configfile programs",
-       "hlaunch --no-python --oversubscribe --console=all --stdin=0 --quiet --log-prefix=[${rank}] "
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --quiet "
+       "--log-prefix=[${rank}] "
        " "
        "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},
   };

@@ -10,8 +10,10 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "launcher/mpi/elf_needs.h"
+#include "launcher/mpi/shell_commands.h"
 
 namespace hlaunch {
 namespace {
@@ -29,6 +31,8 @@ const MpiSurroundings kAloneNoPmix = {true, false, false, false, {"", "", "no li
 const MpiSurroundings kOne = {};
 const MpiSurroundings kPerNode = {false, true, true, false};
 const MpiSurroundings kWorkerStore = {false, false, true, true};
+const MpiSurroundings kNodesWithoutLibpmix = {
+    false, false, true, false, {"hlaunch-pmix", "", "there is no libpmix.so.2"}};
 const MpiSurroundings kNoPmix = {false, false, false, false, {"", "", "there is no libpmix.so.2"}};
 
 TEST(MpiOfAll, IsWhatOneWorldNeeds) {
@@ -75,6 +79,14 @@ TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
       {MpiWish::kAuto, MpiFlavour::kPmi, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kPmi, MpiFlavour::kNone, kWorkerStore, true, MpiOffer::kNone},
       {MpiWish::kAuto, MpiFlavour::kNone, kWorkerStore, false, MpiOffer::kNone},
+      {MpiWish::kAny, MpiFlavour::kNone, kOne, false, MpiOffer::kAny},
+      {MpiWish::kAny, MpiFlavour::kNone, kNoPmix, false, MpiOffer::kPort},
+      {MpiWish::kAny, MpiFlavour::kNone, kNodesWithoutLibpmix, false, MpiOffer::kAny},
+      {MpiWish::kAny, MpiFlavour::kPmi, kOne, false, MpiOffer::kDescriptor},
+      {MpiWish::kAny, MpiFlavour::kOpenMpi, kOne, false, MpiOffer::kPmix},
+      {MpiWish::kAny, MpiFlavour::kOpenMpi, kNoPmix, true, MpiOffer::kNone},
+      {MpiWish::kAny, MpiFlavour::kNone, kAlone, false, MpiOffer::kNone},
+      {MpiWish::kAny, MpiFlavour::kNone, kWorkerStore, false, MpiOffer::kNone},
   };
   for (const Case& c : cases) {
     const std::string seen = c.flavour == MpiFlavour::kNone ? "" : "libmpi";
@@ -92,18 +104,92 @@ TEST(DecideMpi, ALoneWorkerOfMpi4pyMaySpawn) {
             MpiOffer::kMaybe);
 }
 
-TEST(LookForMpi, FindsTheProgramBehindTheOptionsOfEnv) {
-  const std::filesystem::path folder =
-      testing::TempDir() + "decide_mpi_test." + std::to_string(::getpid());
-  std::filesystem::create_directory(folder);
-  std::ofstream(folder / "python3") << "";
-  const Environment environment({"PATH=" + folder.string(), "MPI4PY_MPIABI=openmpi"});
-  for (const char* line : {"env python3", "env -S python3 -u", "env -S A=1 python3"}) {
-    std::ofstream(folder / "train") << "#!/usr/bin/" << line << "\nimport mpi4py\n";
-    const MpiProgram found = LookForMpi({folder / "train"}, environment);
-    EXPECT_EQ(found.flavour, MpiFlavour::kOpenMpi) << line;
+// A folder whose python3 has mpi4py with Open MPI, by its environment.
+class LookForMpiTest : public testing::Test {
+ protected:
+  LookForMpiTest() {
+    std::filesystem::create_directories(folder_ / "pkg");
+    Write("python3", "");
+    Write("tool", "");
+    for (const char* name : {"python3", "tool"}) {
+      std::filesystem::permissions(folder_ / name, std::filesystem::perms::owner_all);
+    }
+    Write("solver.py", "from mpi4py import MPI\n");
+    Write("direct.py", "import mpi4py\n");
+    Write("indirect.py", "import os, solver\n");
+    Write("plain.py", "import os, torch\n");
+    Write("pkg/__init__.py", "");
+    Write("pkg/__main__.py", "from . import deep\n");
+    Write("pkg/deep.py", "if True:\n  from mpi4py import MPI\n");
   }
-  std::filesystem::remove_all(folder);
+  ~LookForMpiTest() override { std::filesystem::remove_all(folder_); }
+
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+  std::string Path(const std::string& name) const { return folder_ / name; }
+  MpiFlavour Look(const std::vector<std::string>& argv) const {
+    return LookForMpi(argv, environment_).flavour;
+  }
+
+  const std::filesystem::path folder_ =
+      testing::TempDir() + "decide_mpi_test." + std::to_string(::getpid());
+  const Environment environment_{{"PATH=" + folder_.string() + ":/usr/bin:/bin",
+                                  "PYTHONPATH=" + folder_.string(), "MPI4PY_MPIABI=openmpi"}};
+};
+
+TEST_F(LookForMpiTest, FindsTheProgramBehindTheOptionsOfEnv) {
+  for (const char* line : {"env python3", "env -S python3 -u", "env -S A=1 python3"}) {
+    Write("train", std::string("#!/usr/bin/") + line + "\nimport mpi4py\n");
+    EXPECT_EQ(Look({Path("train")}), MpiFlavour::kOpenMpi) << line;
+  }
+}
+
+TEST_F(LookForMpiTest, FollowsTheImportsOfAPythonProgram) {
+  const std::string python = Path("python3");
+  EXPECT_EQ(Look({python, Path("direct.py")}), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(Look({python, "-u", "-W", "ignore", Path("indirect.py")}), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(Look({python, "-m", "pkg"}), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(Look({python, "-m", "pkg.deep"}), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(Look({python, "-c", "import os; import solver"}), MpiFlavour::kOpenMpi);
+  EXPECT_EQ(Look({python, Path("plain.py")}), MpiFlavour::kNone);
+  EXPECT_EQ(Look({python, "-m", "torch.distributed.run"}), MpiFlavour::kNone);
+}
+
+// What a wrapper starts is likely, so both protocols are offered.
+TEST_F(LookForMpiTest, LooksBehindWrappers) {
+  const std::string direct = Path("direct.py");
+  const std::string command = "cd /; A=1 exec python3 " + direct + " # run";
+  Write("run.sh", "#!/bin/sh\nset -e\n\"" + Path("python3") + "\" \\\n  \"" + direct + "\"\n");
+  std::filesystem::permissions(Path("run.sh"), std::filesystem::perms::owner_all);
+  Write("arguments.sh", "exec \"$@\"\n");
+  Write("plain.sh", "python3 " + Path("plain.py") + "\nmpirun -n 2 python3 " + direct + "\n");
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
+           {"env", "A=1", "python3", direct},
+           {"timeout", "10", "env", "-u", "B", "python3", direct},
+           {"sh", "-c", command},
+           {"bash", "-lc", command},
+           {"sh", "-c", "sh -c '" + command + "'"},
+           {Path("run.sh")},
+           {"bash", Path("run.sh")},
+           {"sh", Path("arguments.sh"), "python3", direct},
+           {Path("tool"), "-o", "report", "--", "python3", direct}}) {
+    const MpiProgram found = LookForMpi(argv, environment_);
+    EXPECT_EQ(found.flavour, MpiFlavour::kUnknown) << argv.back();
+    EXPECT_FALSE(found.seen.empty()) << argv.back();
+  }
+  EXPECT_EQ(Look({"sh", Path("plain.sh")}), MpiFlavour::kNone);
+  EXPECT_EQ(Look({"env", "python3", Path("plain.py")}), MpiFlavour::kNone);
+  EXPECT_EQ(Look({"sh", "-c", "echo done"}), MpiFlavour::kNone);
+}
+
+TEST(CommandsIn, ReadsLinesAsPeopleWriteThem) {
+  using Commands = std::vector<std::vector<std::string>>;
+  EXPECT_EQ(CommandsIn("a b; 'c d' \"e\" && f|g > h # not this; nor this\n", 9),
+            (Commands{{"a", "b"}, {"c d", "e"}, {"f"}, {"g", "h"}}));
+  EXPECT_EQ(CommandsIn("a \\\n  b\r\n(c)", 9), (Commands{{"a", "b"}, {"c"}}));
+  EXPECT_EQ(CommandsIn("a\nb\nc", 2).size(), 2U);
+  EXPECT_TRUE(CommandsIn("'", 9).empty());
 }
 
 TEST(FlavourOfLibrary, KnowsTheFamilies) {

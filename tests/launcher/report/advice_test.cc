@@ -30,6 +30,10 @@ TEST(AdviceFor, NamesTheWayOut) {
     const char* advice;
   } rows[] = {
       // Output of the real programs, see tests/end_to_end/planted_failures_test.py.
+      {"[vm:77] OPAL ERROR: Buffer type (described vs non-described) mismatch - operation not "
+       "allowed in file ext3x_client.c at line 112",
+       "--mpi pmix"},
+      {"Open MPI requires access to a local PMIx server to execute.", "--mpi pmix"},
       {"OSError: [Errno 98] Address already in use", "ss -ltnp"},
       {"socket.gaierror: [Errno -2] Name or service not known", "/etc/hosts"},
       {"OSError: [Errno 113] No route to host", "routes"},
@@ -104,6 +108,12 @@ TEST(AdviceFor, NamesTheWayOut) {
                                     row.says, "\n[W] bye\n");
     EXPECT_EQ(AdviceFor(Of(failure), 0), by_file);
   }
+}
+
+TEST(AdviceFor, KnowsOpenMpi5WithoutItsTexts) {
+  WorkerFailure failure = Failure(3, 14);
+  failure.log_tail = "Sorry!  You were supposed to get help about:\n    no-pmi\nfrom the file:\n";
+  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "--mpi pmix"));
 }
 
 TEST(AdviceFor, KnowsTheSignals) {
