@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import unittest
 
@@ -151,6 +152,22 @@ class Steps(SlurmTest):
             self.assertEqual(place["--nproc-per-node"]["source"], "CUDA_VISIBLE_DEVICES")
             self.assertEqual(place["--shutdown-timeout"]["value"], str(slurm_lab.KILL_WAIT - 1))
             self.assertIn("slurm.conf", place["--shutdown-timeout"]["source"])
+
+    def test_a_program_of_open_mpi_is_one_world_in_a_step_and_in_a_batch_script(self):
+        program = self.slurm.folder / "mpi_worker"
+        if not shutil.which("mpicc.openmpi"):
+            self.skipTest("no mpicc.openmpi here (Debian: libopenmpi-dev)")
+        built = self.slurm.run("mpicc.openmpi", "-o", program, lab.WORKERS / "mpi_worker.c")
+        self.assertEqual(built.code, 0, str(built))
+        wires = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl_tcp_if_include": "eth0"}
+        script = self.slurm.folder / "mpi.sh"
+        script.write_text(f"#!/bin/bash\nexec hlaunch -n 4 {program}\n", encoding="utf-8")
+        step = self.srun("--nproc-per-node", 2, program, nodes=2, env=wires)
+        _, out = self.batch(script, options=["-N2", "--ntasks-per-node=2"], env=wires)
+        self.assert_done(step)
+        self.await_text(out, "(?s)(MPI rank . of 4.*){4}")
+        for said in step.out, out.read_text(encoding="utf-8"):
+            self.assertEqual(sorted(re.findall(r"MPI rank (\d) of 4, 2 here", said)), list("0123"), said)
 
     def test_srun_hands_on_hlaunchs_own_exit_codes(self):
         for code in jobs.OWN_CODES:
