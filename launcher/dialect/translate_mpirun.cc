@@ -85,9 +85,7 @@ void AddHosts(const MpirunLine& line, List& words) {
 
 void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (!line.ranks.empty()) words.insert(words.end(), {line.ranks_word, line.ranks});
-  // Of sockets and the like only the host itself knows how many it has.
-  const bool counts = !line.per_node.empty() && (line.ranks.empty() || line.per_object.empty());
-  if (counts) words.push_back(absl::StrCat("--nproc-per-node=", line.per_node));
+  if (!line.per_node.empty()) words.push_back(absl::StrCat("--nproc-per-node=", line.per_node));
   const bool none = line.ranks.empty() && line.per_node.empty() && !elsewhere;
   const bool own = Says(line, "--nproc-per-node");
   if (none && !own && line.every_word) words.emplace_back("--nproc-per-node=cpu");

@@ -265,6 +265,7 @@ absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts) {
   const int ranks = wish.ranks;
   for (TargetHost& host : hosts) {
     if (wish.ranks_of_each > 0) host.slots = wish.ranks_of_each;
+    if (!wish.ranks_of_object.empty()) host.slots.reset();
   }
   const bool counted = std::any_of(hosts.begin(), hosts.end(),
                                    [](const TargetHost& host) { return host.slots.has_value(); });

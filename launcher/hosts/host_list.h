@@ -28,7 +28,9 @@ struct HostWish {
   bool push = false;              // Send our own program to hosts with none, or another version.
   int ranks = 0;                  // -n, the ranks of all hosts together; 0: not given.
   std::string ranks_word = "-n";  // How that was typed.
-  int ranks_of_each = 0;          // With `ranks`: at most so many on each host; 0: not given.
+  // With `ranks`: each host has N ranks of each object, as in "2:socket"; empty: not given.
+  std::string ranks_of_object = {};
+  int ranks_of_each = 0;  // With `ranks`: at most so many on each host; 0: not given.
   // The list's numbers of workers outrank --nproc-per-node, which a weaker source gives.
   bool numbers_count = false;
   std::string system;  // The scheduler whose job has these nodes; empty: not given.

@@ -41,12 +41,26 @@ DeviceRequest MakeRequest(const Options& options, const JobSpec& spec) {
   return request;
 }
 
+// Returns this node's part of -n, of which no node but a lone one may have less than `count`, the
+// number of objects times their workers.
+absl::StatusOr<int> ShareOf(const Options& options, int count) {
+  const int share = options.nproc_share.value_or(count);
+  if (share == count || (share < count && options.policy.max_nodes == 1)) return share;
+  return absl::InvalidArgumentError(
+      absl::StrCat("these are ", count, count == 1 ? " worker" : " workers",
+                   " on this host, and its part of -n is ", share,
+                   ": leave -n out, or write a number for each host (-N, ppr:N:node)"));
+}
+
 // Returns the number of workers that the word of --nproc-per-node stands for.
 absl::StatusOr<int> CountWorkers(const Options& options, const DeviceRequest& request,
                                  const std::vector<Device>& devices, const EnvMap& env,
                                  const HostProbes& probes) {
   if (options.nproc_word == kCpuWord) return probes.usable_cpus();
-  if (IsPerObject(options.nproc_word)) return CountPerObject(options.nproc_word, probes);
+  if (IsPerObject(options.nproc_word)) {
+    HLAUNCH_ASSIGN_OR_RETURN(const int all, CountPerObject(options.nproc_word, probes));
+    return ShareOf(options, all);
+  }
   HLAUNCH_ASSIGN_OR_RETURN(const int count, CountDevices(request, devices, env));
   if (count > 0) return count;
   if (request.kinds.empty()) return probes.usable_cpus();  // The word is "auto".

@@ -128,12 +128,17 @@ std::string ShareOf(const TypedNumber& number, const JobPolicy& policy) {
              : "N";
 }
 
+// Returns whether --nproc-per-node gives a number for each object of a host, as in "2:socket".
+bool IsPerObject(const Options& options) { return absl::StrContains(options.nproc_word, ':'); }
+
 absl::Status TakeTotal(const TypedLine& line, Options& options) {
   const TypedNumber& number = *line.number;
   if (options.hosts.any()) {
     options.hosts.ranks = number.value;
     options.hosts.ranks_word = number.word;
-    if (line.says_workers) {
+    if (line.says_workers && IsPerObject(options)) {
+      options.hosts.ranks_of_object = options.nproc_word;
+    } else if (line.says_workers) {
       if (!options.nproc.has_value()) {
         return InvalidArgumentError(absl::StrCat(Shown(number), " with --nproc-per-node ",
                                                  options.nproc_word, ": expected a number"));
@@ -205,6 +210,10 @@ absl::Status TakeNumber(const TypedLine& line, Options& options) {
   }
   const bool is_total = number.counts == NumberCounts::kAllRanks;
   if (is_total && several) return TakeTotal(line, options);
+  if (is_total && line.says_workers && IsPerObject(options)) {
+    options.nproc_share = number.value;
+    return absl::OkStatus();
+  }
   // As on several hosts, --nproc-per-node is the most that this host may have.
   const bool fits = is_total && options.nproc.has_value() && number.value <= *options.nproc;
   if (line.says_workers && fits) options.nproc = number.value;

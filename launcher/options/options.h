@@ -141,9 +141,11 @@ struct Options {
   std::vector<OtherProgramWish> others;  // From --also: programs of the last ranks, in this order.
 
   std::optional<int> nproc = 1;  // Unset: the number that `nproc_word` stands for.
-  std::string nproc_word;        // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …
-  WorkerSpec worker;             // Only what the user gives; MakeJobSpec adds the rest.
-  DeviceRequest devices;         // The same. `ids` is unset if all visible devices are wanted.
+  // With N of each object, as in "2:socket": this node's part of -n. Unset: -n was not given.
+  std::optional<int> nproc_share;
+  std::string nproc_word;  // "auto", "cpu", or devices: "gpu", "hpu", "xpu", …
+  WorkerSpec worker;       // Only what the user gives; MakeJobSpec adds the rest.
+  DeviceRequest devices;   // The same. `ids` is unset if all visible devices are wanted.
   MpiWish mpi = MpiWish::kAuto;
   BindWish binding;
   // A directory that describes the machine to look for devices on. Empty: this machine.

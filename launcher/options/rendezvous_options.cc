@@ -60,6 +60,15 @@ bool IsBindObject(string_view word) {
 
 absl::Status SetNproc(string_view text, Options& options) {
   options.nproc_word.clear();
+  options.nproc_share.reset();
+  // "2:socket=4" is what a host is told: these must be 4 workers.
+  const size_t equals = text.find('=');
+  int share = 0;
+  if (equals != text.npos && text.find(':') < equals &&
+      ParseInt(text.substr(equals + 1), 1, kMaxNproc, &share)) {
+    options.nproc_share = share;
+    text = text.substr(0, equals);
+  }
   const std::pair<string_view, string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
   int each = 0;
   const bool per_object = ParseInt(parts.first, 1, kMaxNproc, &each) && IsBindObject(parts.second);

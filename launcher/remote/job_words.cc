@@ -106,7 +106,10 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   const std::string& system = options.hosts.system;
   add("--cluster", system.empty() ? "none" : system);
   const bool listed = system.empty() && !SaysOption(options, kWorkers);
-  if (host.slots.has_value() && (divided || listed)) add(kWorkers, absl::StrCat(*host.slots));
+  if (host.slots.has_value() && (divided || listed)) {
+    const std::string& object = options.hosts.ranks_of_object;
+    add(kWorkers, absl::StrCat(object, object.empty() ? "" : "=", *host.slots));
+  }
   if (rank == 0) {
     if (options.worker.stdin_to != StdinTo::kNobody) words.emplace_back("--stdin");
   } else if (!SaysOption(options, "--verbose") && !SaysOption(options, "--quiet")) {

@@ -176,6 +176,11 @@ class AsMpirun(jobs.JobTest):
         run = self.mpirun("--map-by", "ppr:2:socket", "sh", "-c", "echo $RANK",
                           env={"HWLOC_SYNTHETIC": "pack:2 core:2 pu:1"})
         self.assert_says(run, ["0", "1", "2", "3"])
+        for ranks, code in ((3, 0), (5, jobs.USAGE)):
+            run = self.mpirun("-n", ranks, "--map-by", "ppr:2:socket", "sh", "-c", "echo $RANK",
+                              env={"HWLOC_SYNTHETIC": "pack:2 core:2 pu:1"})
+            self.assert_says(run, ["0", "1", "2"] if code == 0 else [], code)
+        self.assertIn("2:socket: these are 4 workers on this host, and its part of -n is 5", run.err)
 
     def test_a_rankfile_binds(self):
         file = self.lab.folder / "ranks"

@@ -291,6 +291,9 @@ TEST(ParseOptions, TakesTheNumberOfWorkersInTheWordsOfOtherLaunchers) {
   EXPECT_EQ(both.hosts.ranks, 8);
   EXPECT_EQ(both.hosts.ranks_of_each, 4);
   EXPECT_EQ(MustParse({"-n", "2", "--nproc-per-node=4", "x"}).nproc, 2);
+  EXPECT_EQ(MustParse({"-n", "3", "--nproc-per-node=2:socket", "x"}).nproc_share, 3);
+  EXPECT_EQ(MustParse({"--nproc-per-node=2:socket=4", "x"}).nproc_share, 4);
+  EXPECT_EQ(MustParse({"--nproc-per-node=2:socket=4", "x"}).nproc_word, "2:socket");
 }
 
 TEST(ParseOptions, RefusesTwoWordsForTheNumberOfWorkers) {

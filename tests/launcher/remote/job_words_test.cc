@@ -132,6 +132,10 @@ TEST(WordsForHost, HaveEachItsPartOfAllRanks) {
                   {{"", "a", 8}, {"", "b", {}}}),
             "-n 4: the hosts have room for 2 workers, 2 hosts with --nproc-per-node 1 (-N) each; "
             "name more hosts, or leave one of the two numbers out");
+  // Each host checks its part, as it alone knows its sockets.
+  EXPECT_EQ(parts({"-H", "a:8,b:8", "-n", "4", "--nproc-per-node", "1:socket", "t.py"},
+                  {{"", "a", 8}, {"", "b", 8}}),
+            "a1:socket=2 b1:socket=2 ");
   EXPECT_EQ(parts({"-H", "a,b", "--num_processes", "3", "t.py"}, {{"", "a", {}}, {"", "b", {}}}),
             "a2 b1 ");
   EXPECT_THAT(parts({"-H", "a:1", "--num-processes=3", "t.py"}, {{"", "a", 1}}),
