@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "agent/worker/core_file.h"
+#include "agent/failure/core_file.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
