@@ -27,7 +27,7 @@ constexpr int kMostOfAUser = 1'000'000;
 
 const OptionRow kRows[] = {
     {"", "", "--folder", "DIR", "what the head keeps (/var/lib/hlaunch-head)", nullptr},
-    {"", "", "--listen", "PORT|HOST:PORT", "where hosts connect (29400 of all addresses)", nullptr},
+    {"", "", "--listen", "PORT|HOST:PORT", "where hosts connect (29401 of all addresses)", nullptr},
     {"", "", "--join-at", "HOST:PORT", "what hosts are told to join at (this host's name)",
      nullptr},
     {"", "", "--max-running", "N", "jobs of a user that run at the same time (no limit)", nullptr},

@@ -64,7 +64,7 @@ std::string HelpText() {
       DescribeOptions(ClusterOptionRows()),
       "\nExamples:\n"
       "  hlaunch cluster init\n"
-      "  hlaunch cluster join node0:29400 --token-file -\n"
+      "  hlaunch cluster join node0:29401 --token-file -\n"
       "\nExit code: 0; 2 wrong usage, or no right to it; ",
       kExitBadEndpoint, " the head or hlaunchd does not answer;\n", kExitRefused,
       " the token is wrong, expired or used, or the name is in use.\n");

@@ -174,7 +174,7 @@ const OptionRow kToken[] = {
 };
 
 const OptionRow kCluster[] = {
-    {"", "", "--listen", "PORT|HOST:PORT", "init: where hosts find the head (29400, all addresses)",
+    {"", "", "--listen", "PORT|HOST:PORT", "init: where hosts find the head (29401, all addresses)",
      nullptr},
     {"", "", "--name", "HOST", "init, join: this host's name in the cluster (its own)", nullptr},
     {"", "", "--token", "TOKEN", "join: what `hlaunch cluster token` prints on the head", nullptr},

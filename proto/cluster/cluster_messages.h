@@ -18,7 +18,8 @@
 
 namespace hlaunch {
 
-inline constexpr uint16_t kClusterPort = 29400;  // Of the head.
+inline constexpr uint16_t kClusterPort =
+    29401;  // Of the head: 29400 is that of a job or a service.
 inline constexpr size_t kMaxClusterHosts = 16384;
 inline constexpr size_t kMaxDevices = 1024;  // Of one host.
 // The version of these messages. A version understands the one before it and the one after it.

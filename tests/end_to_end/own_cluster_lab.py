@@ -26,7 +26,7 @@ import systemd_host
 HLAUNCHD = lab.BIN / "hlaunchd"
 USERS = {"ann": 1001, "bob": 1002, "eve": 1003}
 HEAD_USER, HEAD_UID, ADMINS = "hlaunch-head", 991, 1500
-PORT = 29400
+PORT = 29401
 # Each rank prints a number ten times a second. The first argument is the number of lines, the
 # second the exit code. A gap in the numbers shows a disturbance.
 TICK = """#!/usr/bin/python3

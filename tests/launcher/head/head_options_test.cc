@@ -24,7 +24,7 @@ absl::StatusOr<HeadOptions> Parse(std::vector<const char*> words) {
 TEST(ParseHeadOptions, ListensAtTheClustersPortOfAllAddresses) {
   const HeadOptions options = Parse({}).value();
   EXPECT_EQ(options.listen.host, "");
-  EXPECT_EQ(options.listen.port, 29400);
+  EXPECT_EQ(options.listen.port, 29401);
   EXPECT_EQ(options.folder, "/var/lib/hlaunch-head");
 }
 

@@ -29,13 +29,13 @@ std::string Trouble(const std::vector<const char*>& words) {
 
 TEST(ParseMembershipOptions, ReadsInit) {
   EXPECT_EQ(Parse({"init"})->verb, ClusterVerb::kInit);
-  EXPECT_EQ(Parse({"init"})->listen.port, 29400);
+  EXPECT_EQ(Parse({"init"})->listen.port, 29401);
   EXPECT_EQ(Parse({"init"})->listen.host, "");
   EXPECT_EQ(Parse({"init", "--listen", "7000"})->listen.port, 7000);
   EXPECT_EQ(Parse({"init", "--listen", "7000"})->listen.host, "");
   EXPECT_EQ(Parse({"init", "--listen=10.0.0.1:7000"})->listen.host, "10.0.0.1");
   EXPECT_EQ(Parse({"init", "--listen=[fd00::1]"})->listen.host, "fd00::1");
-  EXPECT_EQ(Parse({"init", "--listen=[fd00::1]"})->listen.port, 29400);
+  EXPECT_EQ(Parse({"init", "--listen=[fd00::1]"})->listen.port, 29401);
   EXPECT_EQ(Parse({"init", "--name", "Node0"})->name, "node0");
 }
 
@@ -44,7 +44,7 @@ TEST(ParseMembershipOptions, ReadsJoin) {
   ASSERT_TRUE(join.ok()) << join.status();
   EXPECT_EQ(join->verb, ClusterVerb::kJoin);
   EXPECT_EQ(join->head.host, "node0");
-  EXPECT_EQ(join->head.port, 29400);
+  EXPECT_EQ(join->head.port, 29401);
   EXPECT_EQ(join->token, "hlj1.x");
   EXPECT_EQ(Parse({"join", "node0:7000", "--token-file", "-"})->head.port, 7000);
   EXPECT_EQ(Parse({"join", "node0", "--token-file", "-"})->token_file, "-");
