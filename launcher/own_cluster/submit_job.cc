@@ -117,6 +117,10 @@ int EndOfFollowed(const ClusterFollowed& followed, uint64_t job, int signal) {
   const std::optional<int> code = followed.job.exit_code;
   const bool ended_it = code == kExitSignalBase + SIGTERM || code == kExitSignalBase + SIGKILL;
   if (signal > 0 && ended_it) return kExitSignalBase + signal;  // The code without a cluster.
+  if (code == kExitNotStarted) {                                // No node could say why.
+    LogError(absl::StrCat("job ", job, " was not started: ", PrintableLine(followed.job.why),
+                          "; exit code ", *code));
+  }
   if (code.has_value()) return *code;
   LogError(absl::StrCat("job ", job, " ended: ", PrintableLine(followed.job.why)));
   return signal > 0 ? kExitSignalBase + signal : kExitNodeLost;

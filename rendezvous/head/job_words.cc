@@ -92,6 +92,12 @@ std::string WhyStarting(const HeadJob& job) {
 std::optional<int> ExitCodeOf(const HeadJob& job) {
   const auto part = std::find_if(job.parts.begin(), job.parts.end(),
                                  [](const HeadPart& one) { return one.exit_code.has_value(); });
+  const bool failed = std::any_of(job.parts.begin(), job.parts.end(), [](const HeadPart& one) {
+    return one.state == PartState::kFailed;
+  });
+  // The other parts were only told to end.
+  const bool ended_for_it = job.signal != 0 || part == job.parts.end();
+  if (failed && job.started_ms == 0 && ended_for_it) return kExitNotStarted;
   if (part == job.parts.end()) return std::nullopt;
   // A part may learn of the end of another part before its own signal arrives.
   const bool other = part->exit_code == kExitNodeStopped || part->exit_code == kExitNodeLost ||

@@ -181,6 +181,21 @@ class Jobs(ClusterTest):
         self.interrupt(run)
 
 
+class CannotStart(ClusterTest):
+    count, forms = 2, False
+
+    def test_who_follows_is_told_the_cause(self):
+        folder = self.home("ann") / "only-on-node0"
+        folder.mkdir()
+        folder.chmod(0o777)
+        self.cluster.nodes[1].run("mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", f"/home/ann/{folder.name}")
+        self.cluster.form()
+        run = self.lab.nodes[0].start(*self.cluster.login("ann"), "sh", "-c", f"cd {folder.name} && exec \"$@\"", "sh",
+                                      lab.HLAUNCH, "--nnodes", 2, "--no-python", "true")
+        self.assertEqual(run.wait(60), jobs.CODES["NotStarted"], f"{run}\n{self.cluster.told()}")
+        self.assertRegex(run.err, "job 1 was not started: node 1 .node1. .*: host node1: ", str(run))
+
+
 class Strangers(ClusterTest):
     """Two users at once on shared hosts: neither can read, signal or stop the other's job."""
 

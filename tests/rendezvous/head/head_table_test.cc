@@ -334,6 +334,7 @@ TEST_F(HeadTableTest, EndsAJobOfWhichAPartDoesNotStart) {
   EXPECT_THAT(world.Orders(), ElementsAre("node2 forget 1", "node1 signal 1 15"));
   world.Tell("node1", job, PartState::kEnded, "", 143);
   EXPECT_EQ(world.Why(job), "node 1 (node2) ended before the job ran: no user alice here");
+  EXPECT_EQ(world.View(job).exit_code, kExitNotStarted);
 }
 
 TEST_F(HeadTableTest, TakesARefusedStartForAFailure) {
