@@ -46,9 +46,9 @@ namespace {
 
 // How long a killed process may take to vanish before it is reported instead of awaited.
 constexpr Duration kKillDeadline = std::chrono::seconds(5);
-// At most this many workers start at once; more is no faster on any machine tried.
 // How long processes in sessions of their own may live on once no worker lives.
 constexpr Duration kOwnSessionGrace = std::chrono::seconds(2);
+// At most this many workers start at once; more is no faster on any machine tried.
 constexpr size_t kStartedAtOnce = 8;
 constexpr Duration kStandInLook = std::chrono::milliseconds(50);
 
@@ -320,7 +320,8 @@ struct WorkerGroup::State {
       if (entry.state == 'Z') continue;
       const bool of_worker =
           std::find(all_pids.begin(), all_pids.end(), entry.session) != all_pids.end();
-      const bool is_deaf = of_worker && IgnoresSignal(entry.pid, stop_signal);
+      const bool is_deaf =
+          of_worker && stop_signal != SIGTERM && IgnoresSignal(entry.pid, stop_signal);
       trainer_may_live = trainer_may_live || (of_worker && !is_deaf);
       (is_deaf ? deaf : others).push_back(std::move(entry));
     }
