@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -33,8 +34,11 @@ std::string PlainHost(absl::string_view host, size_t node) {
 
 JobMap::JobMap(std::vector<Node> nodes) : nodes_(std::move(nodes)) {
   std::set<std::string> seen;
+  std::map<std::string, int> told;
+  for (const Node& node : nodes_) ++told[node.host];
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
+    shares_host_.push_back(told[node.host] > 1);
     node.host = PlainHost(node.host, i);
     if (!seen.insert(node.host).second) node.host += absl::StrCat(".", i);
     first_ranks_.push_back(world_size_);

@@ -37,6 +37,8 @@ class JobMap {
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   int world_size() const { return world_size_; }
   const std::string& host(int node) const { return nodes_[static_cast<size_t>(node)].host; }
+  // Whether another node has told the same host.
+  bool SharesHost(int node) const { return shares_host_[static_cast<size_t>(node)]; }
 
   // "node0,node1", and "0,1;2,3", the ranks of each node: the input of PMIx_generate_regex and
   // _ppn.
@@ -51,6 +53,7 @@ class JobMap {
 
  private:
   std::vector<Node> nodes_;
+  std::vector<bool> shares_host_;  // By node.
   std::vector<Rank> first_ranks_;  // By node.
   int world_size_ = 0;
 };

@@ -143,6 +143,15 @@ PmixWork WorkOver(BetweenNodes& others, Spawns& spawns, bool all_here) {
   return work;
 }
 
+// Open MPI 4 and 5 name a rank's shared memory after its host and local rank, which another node on
+// this host has as well. So each such node has its own directory for it.
+void AddOwnSharedMemory(const std::string& directory, std::vector<std::string>& environment) {
+  for (const char* transport : {"vader", "sm"}) {
+    environment.push_back(
+        absl::StrCat("OMPI_MCA_btl_", transport, "_backing_directory=", directory));
+  }
+}
+
 // Reads the agent's lines until the agent closes them.
 void Listen(NodeMeeting& meeting, Spawns& spawns) {
   for (std::string line; std::getline(std::cin, line);) {
@@ -181,6 +190,7 @@ absl::Status ServeNode(const PmixPlan& plan, NodeMeeting& meeting, std::atomic<b
   spawns.Serve(*host);
   for (int i = 0; i < plan.nproc; ++i) {
     HLAUNCH_ASSIGN_OR_RETURN(std::vector<std::string> environment, host->EnvironmentOf(i));
+    if (map.SharesHost(plan.node_rank)) AddOwnSharedMemory(plan.directory, environment);
     Tell({PmixNews::Kind::kEnvironment, plan.first_rank + i, 0, "", std::move(environment)});
   }
   others.Answer(*host);

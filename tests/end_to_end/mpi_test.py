@@ -308,6 +308,17 @@ class OpenMpiOnOneHost(OpenMpiTest):
             self.assertEqual(run.wait(60), code, str(run))
             self.assert_nothing_left(timeout=20)
 
+    def test_two_nodes_on_this_host_have_their_own_shared_memory(self):
+        for which in "in C", "wheel":
+            with self.subTest(which):
+                program, env = self.open_mpi(which)
+                runs = [self.nodes[0].start(
+                    lab.HLAUNCH, "--nnodes", 2, "--nproc-per-node", 2, "--rdzv-endpoint",
+                    self.endpoint, *program, env={"OMPI_MCA_pml": "ob1", **env}) for _ in range(2)]
+                self.assert_done(runs, jobs.OK, 60)
+                said = re.findall(r"MPI rank (\d) of 4, 2 here", "".join(run.out for run in runs))
+                self.assertEqual(sorted(said), list("0123"), self.told(runs))
+
     def test_spawns(self):
         self.open_mpi("wheel")  # Skips where there is no PMIx server.
         program, env = self.spawning("HLAUNCH_OPEN_MPI_PYTHON")

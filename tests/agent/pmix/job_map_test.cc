@@ -24,7 +24,9 @@ TEST(JobMap, KnowsWhereARankIs) {
 }
 
 TEST(JobMap, TellsHostsOfOneNameApartAndTakesNoOtherLetters) {
-  EXPECT_EQ(JobMap({{1, "", "a"}, {1, "", "a"}, {1, "", "x[1]"}}).Hosts(), "a,a.1,node2");
+  const JobMap map({{1, "", "a"}, {1, "", "a"}, {1, "", "x[1]"}});
+  EXPECT_EQ(map.Hosts(), "a,a.1,node2");
+  EXPECT_TRUE(map.SharesHost(0) && map.SharesHost(1) && !map.SharesHost(2));
 }
 
 TEST(JobMap, ReadsWhatNodesSayOfThemselves) {
