@@ -224,8 +224,11 @@ class Look {
             is_text || (!absl::StartsWith(words[i], "--") && absl::StrContains(words[i], 'c'));
         continue;
       }
+      ShellScope scope{is_text ? "" : words[i], "", &environment_};
       const std::string text = is_text ? words[i] : TextOfFile(words[i]);
-      for (const std::vector<std::string>& command : CommandsIn(text, kMostCommands)) {
+      for (std::vector<std::string> command : CommandsIn(text, kMostCommands)) {
+        Follow(command, scope);
+        for (std::string& word : command) word = InFolder(Expand(word, scope), scope.folder);
         MpiProgram found = Behind(command, 0);
         if (!found.seen.empty()) return found;
       }
@@ -252,6 +255,13 @@ class Look {
       return found;
     }
     return {};
+  }
+
+  // A relative path as seen from here, if it leads to a file.
+  static std::string InFolder(std::string word, const std::string& folder) {
+    std::string path = absl::StrCat(folder, word);
+    const bool is_there = !word.empty() && word[0] != '/' && !folder.empty() && IsFile(path);
+    return is_there ? path : word;
   }
 
   bool IsProgram(const std::string& word) {

@@ -6,7 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <filesystem>
+#include <map>
 #include <set>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -21,6 +25,17 @@ namespace {
 
 constexpr absl::string_view kModule = "mpi4py";
 constexpr size_t kMostSources = 64;
+constexpr size_t kMostEntries = 1024;  // Of a folder.
+
+std::set<std::string> EntriesOf(const std::string& folder) {
+  std::set<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end;
+       !error && entry != end && names.size() < kMostEntries; entry.increment(error)) {
+    names.insert(entry->path().filename().string());
+  }
+  return names;
+}
 
 // Reads sources and what they import, the nearest first.
 class Sources {
@@ -79,6 +94,8 @@ class Sources {
   }
 
   void AddBelow(const std::string& root, absl::string_view name) {
+    const std::string first(name.substr(0, name.find('.')));
+    if (!first.empty() && !MayHave(root, first)) return;
     std::string path = root;
     for (const absl::string_view part : absl::StrSplit(name, '.', absl::SkipEmpty())) {
       absl::StrAppend(&path, "/", part);
@@ -86,6 +103,16 @@ class Sources {
       Add(absl::StrCat(path, "/__init__.py"));
     }
     Add(absl::StrCat(path, "/__main__.py"));
+  }
+
+  // Whether a module of this name may be in `folder`, which is read once: most imports are of
+  // installed packages, and a look at each costs time on a shared file system.
+  bool MayHave(const std::string& folder, const std::string& module) {
+    auto [found, is_new] = entries_.try_emplace(folder);
+    if (is_new) found->second = EntriesOf(folder);
+    const std::set<std::string>& names = found->second;
+    return names.size() == kMostEntries || names.count(module) != 0 ||
+           names.count(absl::StrCat(module, ".py")) != 0;
   }
 
   void Add(const std::string& path) {
@@ -99,6 +126,7 @@ class Sources {
   std::vector<std::string> roots_;
   std::deque<std::string> waiting_;
   std::set<std::string> known_;
+  std::map<std::string, std::set<std::string>> entries_;  // Of folders that were read.
   size_t found_ = 0;
 };
 

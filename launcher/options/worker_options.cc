@@ -196,7 +196,7 @@ const OptionRow kWorkerRows[] = {
      [](string_view, Options& options) { return SetFlag(&options.worker.virtual_local_rank); },
      kPet},
     {"", "", "--mpi", "auto|any|pmi|pmix|none",
-     "MPI programs are served PMI-1, Open MPI's PMIx (auto: as seen; any: hidden ones both)",
+     "MPI programs are served PMI-1, Open MPI's PMIx (auto: if seen; any: always; none: never)",
      SetMpi},
     {"", "", "--compat", "SET,...", "set variables of openmpi, slurm as well", SetCompat},
     {"", "", "--keep-env", "", "workers inherit also what other launchers set",

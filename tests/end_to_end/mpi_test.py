@@ -391,16 +391,23 @@ class BehindWrappers(MpiTest):
 
     def script(self, program):
         file = self.lab.folder / "run.sh"
-        file.write_text(f"#!/bin/sh\n# As people write them.\ncd / && exec {program} \"$@\"\n",
-                        encoding="utf-8")
+        path = pathlib.Path(program)
+        file.write_text("#!/bin/sh\n# As people write them.\nHERE=$(cd \"$(dirname \"$0\")\" && pwd)\n"
+                        f'cd / && exec "$HERE/{path.name}" "$@"\n', encoding="utf-8")
         file.chmod(0o755)
         return file
 
-    def mpirun(self, *words, env=None):
+    def hidden(self, program):
+        """A command in which nothing shows the program."""
+        file = self.lab.folder / "path"
+        file.write_text(program, encoding="utf-8")
+        return ["sh", "-c", f"exec $(cat {file})"]
+
+    def mpirun(self, *words):
         link = self.lab.folder / "mpirun"
         if not link.exists():
             link.symlink_to(lab.HLAUNCH)
-        return self.nodes[0].start(link, "-n", self.nproc, *words, env={**ON_ONE_HOST, **(env or {})})
+        return self.nodes[0].start(link, "-n", self.nproc, *words, env=ON_ONE_HOST)
 
     def assert_one_world(self, run):
         self.assert_done([run], jobs.OK, 60)
@@ -410,8 +417,7 @@ class BehindWrappers(MpiTest):
         for program in self.programs():
             with self.subTest(program):
                 self.assert_one_world(self.mpirun("env", "A=1", program))
-                self.assert_one_world(self.mpirun("sh", "-c", "exec $PROGRAM",
-                                                  env={"PROGRAM": program}))
+                self.assert_one_world(self.mpirun(*self.hidden(program)))
 
     def test_it_is_seen_among_the_words_and_in_a_script(self):
         for program in self.programs():
@@ -429,7 +435,7 @@ class BehindWrappers(MpiTest):
 
     def test_one_that_is_hidden_fails_in_init_with_the_way_out(self):
         program, _ = self.programs()
-        run, = self.launch(["sh", "-c", "exec $PROGRAM"], env={"PROGRAM": program})
+        run, = self.launch(self.hidden(program))
         self.assert_done([run], 1, 60)
         self.assertNotIn("MPI rank 0 of 1", run.out)
         self.assertIn("add --mpi pmix, or --mpi none", run.err)

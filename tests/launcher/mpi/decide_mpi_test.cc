@@ -178,6 +178,14 @@ TEST_F(LookForMpiTest, LooksBehindWrappers) {
     EXPECT_EQ(found.flavour, MpiFlavour::kUnknown) << argv.back();
     EXPECT_FALSE(found.seen.empty()) << argv.back();
   }
+  Write("folder.sh",
+        "#!/bin/bash\nHERE=\"$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\"\n"
+        "exec \"$HERE/python3\" $HERE/direct.py\n");
+  EXPECT_EQ(Look({"bash", Path("folder.sh")}), MpiFlavour::kUnknown);
+  EXPECT_EQ(Look({"sh", "-c", "cd " + folder_.string() + " && ./python3 direct.py"}),
+            MpiFlavour::kUnknown);
+  EXPECT_EQ(Look({"sh", "-c", "export W=$PYTHONPATH; $W/python3 ${W}/direct.py"}),
+            MpiFlavour::kUnknown);
   EXPECT_EQ(Look({"sh", Path("plain.sh")}), MpiFlavour::kNone);
   EXPECT_EQ(Look({"env", "python3", Path("plain.py")}), MpiFlavour::kNone);
   EXPECT_EQ(Look({"sh", "-c", "echo done"}), MpiFlavour::kNone);
@@ -190,6 +198,24 @@ TEST(CommandsIn, ReadsLinesAsPeopleWriteThem) {
   EXPECT_EQ(CommandsIn("a \\\n  b\r\n(c)", 9), (Commands{{"a", "b"}, {"c"}}));
   EXPECT_EQ(CommandsIn("a\nb\nc", 2).size(), 2U);
   EXPECT_TRUE(CommandsIn("'", 9).empty());
+}
+
+TEST(Expand, KnowsTheUsualWaysToAFolder) {
+  const Environment environment({"HOME=/home/me"});
+  ShellScope scope{"/opt/run/go.sh", "", &environment};
+  Follow({"HERE=$(dirname $0)"}, scope);
+  Follow({"export", "BIN=${HERE}/bin"}, scope);
+  EXPECT_EQ(Expand("$BIN/prog", scope), "/opt/run/bin/prog");
+  EXPECT_EQ(Expand("$(cd $(dirname ${BASH_SOURCE[0]}) && pwd)/x", scope), "/opt/run//x");
+  EXPECT_EQ(Expand("$(dirname $(readlink -f $0))/x", scope), "/opt/run/x");
+  EXPECT_EQ(Expand("${HOME:-/tmp}/a$NONE.b$", scope), "/home/me/a.b");
+  Follow({"cd", "/data"}, scope);
+  Follow({"cd", "deep"}, scope);
+  EXPECT_EQ(scope.folder, "/data/deep/");
+  EXPECT_EQ(Expand("$(", scope), "");
+  std::string nested;
+  for (int i = 0; i < 1 << 16; ++i) nested += "$(cd ";
+  EXPECT_EQ(Expand(nested, scope), "") << "and that at once";
 }
 
 TEST(FlavourOfLibrary, KnowsTheFamilies) {
