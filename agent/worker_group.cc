@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/ask/rank_answers.h"
+#include "agent/failure/unserved_mpi.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/input/stdin_copies.h"
 #include "agent/mpi/pmi/pmi_server.h"
@@ -102,6 +103,7 @@ struct WorkerGroup::State {
   const int64_t began_ms = WallMillis();
   std::vector<pid_t> all_pids;                     // By local rank, including reaped workers.
   bool cut_short = false;                          // Not all workers ended with 0 by themselves.
+  bool unserved_told = false;                      // A rank's program found no PMIx server.
   bool pmix_used = false;                          // A worker used the server, which is gone.
   std::map<int, asio::steady_timer> stuck_timers;  // By local rank: for a killed one to end.
   asio::steady_timer stand_in_timer;
@@ -172,6 +174,7 @@ struct WorkerGroup::State {
     hlaunch::ReapOrphans(Owned());
     relay.Drain(worker.local_rank());
     if (!succeeded) cut_short = true;
+    if (succeeded && !stopping) TellUnservedMpi(worker);
     if (pmi && succeeded && !stopping) pmi->Exited(worker.local_rank());
     if (pmix && succeeded && !stopping) pmix->Exited(0, worker.local_rank());
     if (pmix && !succeeded && !stopping) pmix->WorkerFailed();
@@ -185,6 +188,16 @@ struct WorkerGroup::State {
       LogInfo(absl::StrCat("all ranks here have ended; the job waits for ", spawned->alive(),
                            " processes that they have spawned"));
     }
+  }
+
+  // A wrapper may exit with 0 though its MPI program failed: the job goes on as the wrapper says,
+  // but not in silence.
+  void TellUnservedMpi(const WorkerProcess& worker) {
+    if (pmix || unserved_told || !SaysUnservedMpi(relay.LongTail(worker.local_rank()))) return;
+    unserved_told = true;
+    LogWarning(absl::StrCat(
+        "rank ", RankOf(worker),
+        " exited with 0, but a program of it failed in MPI_Init: ", kAdviceOnUnservedMpi));
   }
 
   void OnSpawnedExit() {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/failure/python_that_ran.h"
+#include "agent/failure/unserved_mpi.h"
 #include "launcher/options/option_table.h"
 #include "launcher/report/complaint.h"
 #include "launcher/words/printable.h"
@@ -66,11 +67,7 @@ constexpr Row kRows[] = {
     {{"Graph compile failed", "synStatus", ""},
      "Gaudi's own words are in HABANA_LOGS (default ~/.habana_logs) on {host}; a smaller batch "
      "tells whether it was memory"},
-    // Open MPI 4 and 5, and 5 without its files of texts: they found no PMIx server, and hlaunch
-    // keeps them from being worlds of one rank.
-    {{"(described vs non-described) mismatch", "access to a local PMIx server", "no-pmi"},
-     "it uses Open MPI, which hlaunch had not seen in the program: add --mpi pmix, or --mpi none, "
-     "which makes each rank an MPI world of its own"},
+    {{kUnservedMpi[0], kUnservedMpi[1], kUnservedMpi[2]}, kAdviceOnUnservedMpi},
     // Collectives.
     {{"doesn't have NCCL built in", "", ""},
      "this torch has no NCCL: init_process_group(\"gloo\"), or install a torch with CUDA"},

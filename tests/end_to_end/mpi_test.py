@@ -440,6 +440,14 @@ class BehindWrappers(MpiTest):
         self.assertNotIn("MPI rank 0 of 1", run.out)
         self.assertIn("add --mpi pmix, or --mpi none", run.err)
 
+    def test_a_wrapper_that_exits_with_0_does_not_hide_it(self):
+        program, _ = self.programs()
+        *shell, text = self.hidden(program)
+        run, = self.launch([*shell, text.removeprefix("exec ") + "; true"])
+        self.assert_done([run], jobs.OK, 60)
+        self.assertRegex(run.err, r"rank \d exited with 0, but a program of it failed in MPI_Init: .*"
+                                  "add --mpi pmix")
+
     def test_within_a_job_of_slurm_it_is_one_world(self):
         """Slurm's variables made each rank a world of its own."""
         program, _ = self.programs()
