@@ -124,6 +124,16 @@ bool HasSeveralHosts(const Environment& environment) {
   });
 }
 
+// The number of slots that a scheduler has counted for its job; empty if it has counted none.
+std::string SlotsOfAllocation(const Environment& environment) {
+  for (const PlaceValue& value : AllocationPlace({environment, "", {}, ""}).values) {
+    if (value.name == "--hosts" && absl::StrContains(value.value, ":")) {
+      return SlotsHere(value.value);
+    }
+  }
+  return "";
+}
+
 // Runs a job of this host alone without a start of hosts. Returns whether it is one.
 bool KeepHere(bool hosts_by_default, MpirunLine& line) {
   if (!line.hostfile.empty() || line.hosts.empty() || !AreHere(line.hosts)) return false;
@@ -150,7 +160,8 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   const bool says_number = !line.ranks.empty() || !line.per_node.empty();
   if (!says_where && IsInAllocation(environment) &&
       (!says_number || HasSeveralHosts(environment))) {
-    line.hosts = "allocation";
+    line.hosts = kHostsOfAllocation;
+    if (!says_number) line.ranks = SlotsOfAllocation(environment);
   }
   const bool one_host = here && line.hosts.empty() && line.hostfile.empty();
   // A variable does not replace the scheduler's own starter.

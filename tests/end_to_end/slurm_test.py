@@ -381,6 +381,15 @@ class Allocations(SlurmTest):
         self.assertEqual(nodes, list("0011"), str(run))
         self.assert_nothing_left(str(run))
 
+    def test_mpirun_without_a_number_starts_a_rank_for_each_slot(self):
+        link = self.slurm.folder / "mpirun"
+        link.symlink_to(lab.HLAUNCH)
+        for asked, ranks in (["-N2", "--ntasks-per-node=2"], 4), (["-N1", "-n3"], 3):
+            run = self.slurm.run("salloc", *asked, link, "sh", "-c", "echo rank $RANK of $WORLD_SIZE")
+            self.assertEqual(run.code, 0, str(run))
+            self.assertEqual(sorted(re.findall("rank .*", run.out)),
+                             [f"rank {rank} of {ranks}" for rank in range(ranks)], str(run))
+
     def test_scancel_reaches_the_workers_and_nothing_outlives_it(self):
         run = self.slurm.start("salloc", "-N3", "-J", "cancelled", "hlaunch", jobs.WORKER, "signals",
                                "family", "sleep", "600", env=ENV)

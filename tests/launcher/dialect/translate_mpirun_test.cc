@@ -291,8 +291,15 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   EXPECT_EQ(Became("--cluster none x", slurm), "--cluster none --nproc-per-node=cpu -- x");
   for (const char* first : {"PBS_JOBID=1", "LSB_JOBID=1", "JOB_ID=1"}) {
     const Environment others({first, "PBS_NODEFILE=f", "LSB_MCPU_HOSTS=a 2", "PE_HOSTFILE=f"});
-    EXPECT_EQ(Became("x", others), "--hosts=allocation -- x") << first;
+    const bool counted = first[0] == 'L';
+    EXPECT_EQ(Became("x", others),
+              counted ? "--hosts=allocation -n 2 -- x" : "--hosts=allocation -- x")
+        << first;
   }
+  const Environment tasks(
+      {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2,1"});
+  EXPECT_EQ(Became("x", tasks), "--hosts=allocation -n 3 -- x");
+  EXPECT_EQ(Became("-n 2 x", tasks), "-n 2 -- x");
   const Environment shell(
       {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1"});
   EXPECT_EQ(Became("x", shell), "--hosts=allocation -- x") << "srun --pty bash";
