@@ -42,6 +42,12 @@ class MpiTest(jobs.JobTest):
         self.assertEqual(built.returncode, 0, built.stderr)
         return str(program)
 
+    def hidden(self, program):
+        """A command in which nothing shows the program."""
+        file = self.lab.folder / "path"
+        file.write_text(program, encoding="utf-8")
+        return ["sh", "-c", f"exec $(cat {file})"]
+
     def spawning(self, name):
         (python, _), env = self.wheel(name)
         return [python, str(lab.WORKERS / "mpi_spawn_worker.py")], env
@@ -358,6 +364,13 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
                            options=["--mpi", "pmix"], env=env)
         self.assert_ends(runs, 1, env)
 
+    def test_any_serves_what_is_hidden(self):
+        (of_open_mpi,), env = self.open_mpi("in C")
+        for program, its_env in (of_open_mpi, env), (self.build("mpicc.mpich"), None):
+            with self.subTest(program):
+                runs = self.launch(self.hidden(program), options=["--mpi", "any"], env=its_env)
+                self.assert_ends(runs, 1, its_env)
+
     def test_a_host_without_libpmix_keeps_no_job_of_shells_waiting(self):
         self.open_mpi("in C")
         library = next(pathlib.Path("/usr/lib").glob("*/pmix2/lib/libpmix.so.2"), None)
@@ -396,12 +409,6 @@ class BehindWrappers(MpiTest):
                         f'cd / && exec "$HERE/{path.name}" "$@"\n', encoding="utf-8")
         file.chmod(0o755)
         return file
-
-    def hidden(self, program):
-        """A command in which nothing shows the program."""
-        file = self.lab.folder / "path"
-        file.write_text(program, encoding="utf-8")
-        return ["sh", "-c", f"exec $(cat {file})"]
 
     def mpirun(self, *words):
         link = self.lab.folder / "mpirun"
