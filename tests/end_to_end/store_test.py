@@ -6,6 +6,7 @@ it, and what of an old round is still there in the next one."""
 
 import os
 import re
+import shutil
 import signal
 
 import jobs
@@ -233,10 +234,10 @@ class Knocks(jobs.JobTest):
     count = 3
     secret = {}
 
-    def job(self, *options, form=("--rdzv-endpoint", "node0:29400"), addresses=None):
+    def job(self, *options, form=("--rdzv-endpoint", "node0:29400"), addresses=None, user=0):
         self.end = self.lab.folder / "end"
         self.end.unlink(missing_ok=True)
-        runs = [node.start(lab.HLAUNCH, "--nnodes", 2, *form, "--node-rank", node.index, *options,
+        runs = [node.start(*self.as_user(user), lab.HLAUNCH, "--nnodes", 2, *form, "--node-rank", node.index, *options,
                            "--no-python", "sh", "-c", f"{PORTS} empty && exec {jobs.WORKER} env"
                            f" await {self.end}", env={"PYTHON_EXEC": jobs.PYTHON, **self.secret})
                 for node in self.nodes[:2]]
@@ -244,9 +245,12 @@ class Knocks(jobs.JobTest):
         self.assertEqual({fact["MASTER_ADDR"] for fact in facts}, addresses or {self.nodes[0].ip})
         return runs, facts[-1]["MASTER_ADDR"], facts[-1]["MASTER_PORT"]
 
+    def as_user(self, user):
+        return [] if user == 0 else ["setpriv", f"--reuid={user}", f"--regid={user}",
+                                     "--clear-groups"]
+
     def knock(self, node, address, port, answer, user=0):
-        run = node.run("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups",
-                       PORTS, "knock", address, port)  # Its two knocks are soon over.
+        run = node.run(*self.as_user(user), PORTS, "knock", address, port)  # It is soon over.
         self.assertEqual(run.out.count(f"{address} {answer}\n"), 2, str(run))
 
     def finish(self, runs):
@@ -343,6 +347,16 @@ class Vouched(Knocks):
                          f"user: a connection of the user {self.OTHER}; to serve all users there: "
                          "--store-allow=members,127.0.0.1")
 
+    def test_a_users_job_serves_him_and_root(self):
+        for folder in self.lab.folder, *(node.folder for node in self.nodes):
+            folder.chmod(0o777)
+        runs, address, port = self.job(user=self.OTHER)
+        for node in self.nodes[:2]:
+            self.knock(node, address, port, "served", self.OTHER)
+            self.knock(node, address, port, "served")
+            self.knock(node, address, port, "closed", self.OTHER + 1)
+        self.finish(runs)
+
     def test_the_static_forms_one_port_knows_users_too(self):
         runs, address, port = self.job(form=("--master-addr", "node0", "--master-port", 29777))
         self.assert_only_the_jobs_user_is_served(address, port)
@@ -372,6 +386,23 @@ class Vouched(Knocks):
         self.knock(self.nodes[1], address, port, "served")
         self.knock(self.nodes[1], address, port, "closed", self.OTHER)
         self.finish(runs)
+
+    def test_all_of_an_address_that_is_translated_are_served_and_it_is_said(self):
+        if not shutil.which("iptables"):
+            self.skipTest("no iptables here")
+        node, translated = self.nodes[1], lab.SUBNET + ".50"
+        node.run("ip", "address", "add", f"{translated}/24", "dev", "eth0")
+        rule = node.run("iptables", "-t", "nat", "-A", "POSTROUTING", "-p", "tcp", "-s", node.ip,
+                        "-j", "SNAT", "--to-source", translated)
+        if rule.code != 0:
+            self.skipTest(f"no network address translation here: {rule.err}")
+        runs, address, port = self.job()
+        self.knock(node, address, port, "served")
+        self.knock(node, address, port, "served", self.OTHER)
+        self.knock(self.nodes[2], address, port, "closed")
+        self.finish(runs)
+        self.assert_said(runs[0], f"addresses are translated on the way from {translated}, so "
+                         "nobody can say whose a connection is")
 
     def test_the_next_round_asks_as_well(self):
         runs, address, port = self.job("--max-restarts", 1, "--shutdown-timeout", 1)
