@@ -74,16 +74,16 @@ Ceiling DecideCeiling(const DescriptorNeed& need, uint64_t limit) {
   const auto nproc = static_cast<uint64_t>(need.nproc);
   const uint64_t own = kOwn + kOwnWorker * nproc;
   const uint64_t spares = static_cast<uint64_t>(need.spares);  // They run no workers.
-  const uint64_t each = 1 + (need.store_here ? nproc : 0);
+  const uint64_t each = 1 + (need.store_here ? nproc + 1 : 0);
   Ceiling ceiling;
   ceiling.needed = own + spares + each * static_cast<uint64_t>(need.max_nodes);
   const uint64_t left = limit - std::min(limit, own + spares);
   ceiling.nodes = static_cast<int64_t>(std::min<uint64_t>(left / each, INT64_MAX));
-  ceiling.reason =
-      absl::StrCat("of ", limit == RLIM_INFINITY ? "unlimited" : absl::StrCat(limit),
-                   " descriptors this node takes ", own, " and each node ", each,
-                   need.store_here ? ": its agent's connection and its workers' to the store"
-                                   : ": its agent's connection");
+  ceiling.reason = absl::StrCat(
+      "of ", limit == RLIM_INFINITY ? "unlimited" : absl::StrCat(limit),
+      " descriptors this node takes ", own, " and each node ", each,
+      need.store_here ? ": its agent's connection, and its own and its workers' to the store"
+                      : ": its agent's connection");
   return ceiling;
 }
 

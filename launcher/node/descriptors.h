@@ -51,8 +51,8 @@ struct Ceiling {
   std::string reason;   // What the descriptors are used for.
 };
 
-// Counts a connection for each agent, one for each worker at the store, and the descriptors of this
-// node and its own workers. Pure.
+// Counts a connection for each agent, one for each agent and worker at the store, and the
+// descriptors of this node and its own workers. Pure.
 Ceiling DecideCeiling(const DescriptorNeed& need, uint64_t limit);
 
 }  // namespace hlaunch

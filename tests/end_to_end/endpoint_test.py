@@ -239,9 +239,9 @@ class Descriptors(jobs.JobTest):
                 "--nproc-per-node 8 --rdzv-endpoint node0 --join-timeout 1 --no-python true")
             self.assertEqual(run.code, jobs.JOIN_TIMEOUT, str(run))
             return run
-        self.assert_said(host(256, 1000), r"this host carries about 17 nodes and --nnodes allows "
-                         r"1000: of 256 descriptors .*raise the hard limit to 9096")
-        self.assert_said(host(256, 17), r"this host carries about 17 nodes: ")
+        self.assert_said(host(256, 1000), r"this host carries about 16 nodes and --nnodes allows "
+                         r"1000: of 256 descriptors .*raise the hard limit to 10096")
+        self.assert_said(host(256, 16), r"this host carries about 16 nodes: ")
         self.assert_nothing_left()
 
 

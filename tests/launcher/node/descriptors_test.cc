@@ -26,13 +26,13 @@ TEST(DecideCeiling, CountsAgentsAndTheirWorkersAtTheStore) {
     int64_t nodes;
     uint64_t needed;
   } rows[] = {
-      {"one worker a node", {1000, 0, 1, true}, 2068, 1000, 2068},
-      {"one short", {1000, 0, 1, true}, 2067, 999, 2068},
-      {"eight workers a node", {1000, 0, 8, true}, 1024, 103, 9096},
+      {"one worker a node", {1000, 0, 1, true}, 3068, 1000, 3068},
+      {"one short", {1000, 0, 1, true}, 3067, 999, 3068},
+      {"eight workers a node", {1000, 0, 8, true}, 1024, 92, 10096},
       {"the store is elsewhere", {1000, 0, 8, false}, 1024, 928, 1096},
-      {"spares run no workers", {1000, 100, 8, true}, 1024, 92, 9196},
-      {"too few for itself", {2, 0, 8, true}, 20, 0, 114},
-      {"no limit", {2, 0, 8, true}, RLIM_INFINITY, (RLIM_INFINITY - 96) / 9, 114},
+      {"spares run no workers", {1000, 100, 8, true}, 1024, 82, 10196},
+      {"too few for itself", {2, 0, 8, true}, 20, 0, 116},
+      {"no limit", {2, 0, 8, true}, RLIM_INFINITY, (RLIM_INFINITY - 96) / 10, 116},
   };
   for (const auto& row : rows) {
     const Ceiling ceiling = DecideCeiling(row.need, row.limit);
@@ -43,8 +43,8 @@ TEST(DecideCeiling, CountsAgentsAndTheirWorkersAtTheStore) {
 
 TEST(DecideCeiling, SaysWhereTheyGo) {
   EXPECT_EQ(DecideCeiling({1000, 0, 8, true}, 256).reason,
-            "of 256 descriptors this node takes 96 and each node 9: its agent's connection and its "
-            "workers' to the store");
+            "of 256 descriptors this node takes 96 and each node 10: its agent's connection, and "
+            "its own and its workers' to the store");
   EXPECT_EQ(DecideCeiling({2, 0, 1, false}, RLIM_INFINITY).reason,
             "of unlimited descriptors this node takes 68 and each node 1: its agent's connection");
 }
