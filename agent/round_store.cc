@@ -49,6 +49,7 @@ absl::Status RoundStore::Open(const Assignment& assignment) {
       AccessOfRound(options.access.value_or(StoreAccess()), assignment.members,
                     IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
   options.access->vouched = options_.store_sealed;
+  options.access->any_user = options_.spec.any_user;
   options.sealing_key = SealingKey(assignment.comm_secret);
   HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(ports_.store), options));
   return absl::OkStatus();
@@ -66,6 +67,7 @@ absl::Status RoundStore::Connect(const Assignment& assignment) {
   StoreProxyOptions options{assignment.master_addr, assignment.master_port};
   options.max_unread_bytes =
       std::max(options.max_unread_bytes, 2 * MaxC10dMessageBytes(options_.store.limits));
+  options.any_user = options_.spec.any_user;
   if (options_.store_sealed) options.sealing_key = SealingKey(assignment.comm_secret);
   if (options_.store_sealed && options.sealing_key.empty()) {
     return absl::InternalError("the round has no secret to seal the master store's streams with");

@@ -103,7 +103,8 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
                 .programs = absl::StrJoin(
                     RanksOfPrograms(options_.spec.others, assignment.world_size).value(), " "),
                 .oversubscribed = options_.spec.nproc > facts.usable_cores,
-                .optional = options_.spec.mpi == MpiOffer::kAny};
+                .optional = options_.spec.mpi == MpiOffer::kAny,
+                .any_user = options_.spec.any_user};
   awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
   awaited_->pmix = std::make_unique<PmixServer>(
       loop_, options_.spec.pmix_program, std::move(plan), assignment.world_size,

@@ -140,6 +140,7 @@ struct SpawnedWorkers::State {
       place.programs.push_back(ProgramNumber(world.spec.others, rank, world.spec.nproc));
     }
     place.given = request.given;
+    place.any_user = world.spec.any_user;
     place.name = absl::StrCat("spawn ", world.number);
     PmiServer::Events on;
     on.on_failure = [this, &world](const MpiFailure& failure) { FailByMpi(world, failure); };

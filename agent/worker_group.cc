@@ -263,14 +263,15 @@ struct WorkerGroup::State {
                           if (pmix) pmix->Exited(world, rank);
                         }});
     if (!OffersPmi(spec.mpi)) return absl::OkStatus();
-    const PmiPlace place{absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
-                         assignment.first_rank,
-                         spec.nproc,
-                         assignment.world_size,
-                         assignment.node_rank,
-                         assignment.num_nodes,
-                         spec.mpi != MpiOffer::kMaybe,
-                         ProgramNumbers(spec)};
+    PmiPlace place{absl::StrCat("hl-", NewJobId(), "-r", assignment.round),
+                   assignment.first_rank,
+                   spec.nproc,
+                   assignment.world_size,
+                   assignment.node_rank,
+                   assignment.num_nodes,
+                   spec.mpi != MpiOffer::kMaybe,
+                   ProgramNumbers(spec)};
+    place.any_user = spec.any_user;
     const bool proxy = facts.store_proxy_port != 0;
     const uint16_t store = proxy ? facts.store_proxy_port : assignment.master_port;
     HLAUNCH_ASSIGN_OR_RETURN(

@@ -39,6 +39,7 @@ constexpr PmixOption kOptions[] = {{"--library", &PmixPlan::library},
 constexpr absl::string_view kPort = "--store-port";
 constexpr absl::string_view kOversubscribed = "--oversubscribed";
 constexpr absl::string_view kOptional = "--optional";
+constexpr absl::string_view kAnyUser = "--any-user";
 
 // Takes one option and its value. Returns false if there is no such option or the value is not a
 // number.
@@ -100,6 +101,7 @@ std::vector<std::string> PmixArguments(const PmixPlan& plan) {
   words.push_back(absl::StrCat(plan.store_port));
   if (plan.oversubscribed) words.emplace_back(kOversubscribed);
   if (plan.optional) words.emplace_back(kOptional);
+  if (plan.any_user) words.emplace_back(kAnyUser);
   return words;
 }
 
@@ -110,6 +112,8 @@ absl::StatusOr<PmixPlan> ParsePmixArguments(const std::vector<std::string>& word
       plan.oversubscribed = true;
     } else if (words[i] == kOptional) {
       plan.optional = true;
+    } else if (words[i] == kAnyUser) {
+      plan.any_user = true;
     } else if (i + 1 == words.size() || !TakeOption(words[i], words[i + 1], plan)) {
       return absl::InvalidArgumentError(absl::StrCat(words[i], " is no option with its value; ",
                                                      kPmixProgram, " is started by hlaunch"));

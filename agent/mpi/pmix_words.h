@@ -42,6 +42,7 @@ struct PmixPlan {
   std::string programs;  // How many ranks run each program, "2 1", in the order of ranks.
   bool oversubscribed = false;
   bool optional = false;  // Workers start without PMIx if not all nodes can serve it.
+  bool any_user = false;  // Processes of all users are heard at its port.
 };
 
 // The options of `plan`, without the program; and the reverse.

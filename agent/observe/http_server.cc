@@ -132,7 +132,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     const absl::Status own = CheckPeerIsOwn(connection.socket.native_handle());
     if (!absl::IsPermissionDenied(own)) return own.ok();
     const std::string line = refusals_.Admit(
-        absl::StrCat(what_, ": refused, since it is for this job's user: ", own.message()),
+        absl::StrCat(what_, ": refused, since it is for this job's user: ", own.message(),
+                     "; --any-user serves all users"),
         MonotonicClock().Now());
     if (!line.empty()) LogWarning(line);
     return false;

@@ -49,6 +49,9 @@ constexpr char kUnservedKey[] = "hlaunch/pmix/unserved";  // A node cannot serve
 // It decides for all; the others have longer to hear of that.
 constexpr Duration kPatience = std::chrono::seconds(20);
 
+// Processes of all users are heard. libpmix calls accept without any context.
+std::atomic<bool> any_user = false;
+
 void Tell(const PmixNews& news) {
   static Mutex mu;
   const std::string line = absl::StrCat(ToLine(news), "\n");
@@ -202,6 +205,7 @@ absl::Status ServeNode(const PmixPlan& plan, NodeMeeting& meeting, std::atomic<b
 // As ServeNode.
 absl::Status Serve(const std::vector<std::string>& words) {
   HLAUNCH_ASSIGN_OR_RETURN(const PmixPlan plan, ParsePmixArguments(words));
+  any_user = plan.any_user;
   LookAtTheMachineBriefly();
   std::atomic<bool> met = false;
   const Instant meet_by = MeetBy(plan);
@@ -225,11 +229,12 @@ absl::Status Serve(const std::vector<std::string>& words) {
 UniqueFd Admit(UniqueFd connection) {
   static Mutex mu;
   static RareLog refusals;
-  const absl::Status own = CheckPeerIsOwn(connection.get());
+  const absl::Status own = any_user ? absl::OkStatus() : CheckPeerIsOwn(connection.get());
   if (own.ok()) return connection;
   MutexLock lock(&mu);
   std::string line = refusals.Admit(
-      absl::StrCat("refused at the port of PMIx, which is for this job's user: ", own.message()),
+      absl::StrCat("refused at the port of PMIx, which is for this job's user: ", own.message(),
+                   "; --any-user serves all users"),
       MonotonicClock().Now());
   if (!line.empty()) Tell({PmixNews::Kind::kWaiting, -1, 0, std::move(line)});
   return UniqueFd();

@@ -101,6 +101,9 @@ struct WorkerSpec {
   StallAction hang_action = StallAction::kWarn;  // What happens to the rank that caused the hang.
   std::vector<LineRule> line_rules;              // What lines of the output mean.
   std::vector<SilenceRule> silence_rules;        // Which lines have to recur; see stall_action.
+  // All users of the job's hosts may use its store, MPI servers and page, not only its own and
+  // root.
+  bool any_user = false;
 };
 
 }  // namespace hlaunch

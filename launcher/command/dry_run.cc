@@ -59,11 +59,13 @@ std::string MeetingPlace(const JobSpec& spec) {
 // Says where workers find the master store, and whom it serves.
 std::string StoreText(const JobSpec& spec) {
   if (spec.worker_store) return "rank 0 serves it, to all who reach it";
+  const bool any_user = spec.worker.any_user;
   const char* besides = spec.store.server.access.has_value() ? ", and --store-allow" : "";
   if (spec.mode == JobMode::kSingleNode) {
-    return absl::StrCat("on loopback, for the job's user", besides);
+    return absl::StrCat("on loopback, for ", any_user ? "all users" : "the job's user", besides);
   }
-  const char* users = spec.store_sealed
+  const char* users = any_user ? "for all users of the nodes, as --any-user says"
+                      : spec.store_sealed
                           ? "for the job's user, as the agents say whose a connection is"
                           : "for all users of the nodes, since there is no secret to ask agents by";
   const char* way = !spec.store_proxy   ? "at node rank 0, in clear"

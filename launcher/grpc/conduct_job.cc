@@ -221,8 +221,10 @@ std::unique_ptr<PageServer> ServePageOf(const Options& options, const Environmen
   StatusPages::Source source;
   source.job = [&own](const std::string&) { return std::optional(own.job().Status()); };
   if (users_token) source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(HostName(), port));
-  return ServePages(*options.output.status_page, users_token ? spec.token : "",
-                    PageServer::Audience::kOwnUser, std::move(source));
+  return ServePages(
+      *options.output.status_page, users_token ? spec.token : "",
+      spec.worker.any_user ? PageServer::Audience::kThisHost : PageServer::Audience::kOwnUser,
+      std::move(source));
 }
 
 // Opens the socket at which this user's commands on this host find the job; null if it cannot be.

@@ -51,13 +51,15 @@ absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
     options.c10d = [store = own->store_.get()](UniqueFd fd) { store->Adopt(std::move(fd)); };
   }
   rules.before_round = [own = own.get(), access = spec.store.server.access,
-                        vouched = spec.store_sealed](const Assignment& first) {
+                        vouched = spec.store_sealed,
+                        any_user = spec.worker.any_user](const Assignment& first) {
     own->formed_ = true;
     if (own->store_ == nullptr) return;
     if (RendezvousServer* const serving = own->serving_) serving->EndC10d();
     StoreAccess round = AccessOfRound(access.value_or(StoreAccess()), first.members,
                                       IsOwnAddress(first.master_addr) ? first.master_addr : "");
     round.vouched = vouched;
+    round.any_user = any_user;
     own->store_->Reset(std::move(round), SealingKey(first.comm_secret));
   };
   options.listener = std::move(listening.fd);

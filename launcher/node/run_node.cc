@@ -433,8 +433,10 @@ void NodeRun::ServePageWhereHosted() {
     source.how_to_ask = absl::StrCat("--rdzv-endpoint ", HostPort(spec_.endpoint));
   }
   source.elsewhere = "the job is decided by another node now; its page is there";
-  page_ = ServePages(*options_.output.status_page, spec_.token, PageServer::Audience::kOwnUser,
-                     std::move(source));
+  page_ = ServePages(
+      *options_.output.status_page, spec_.token,
+      spec_.worker.any_user ? PageServer::Audience::kThisHost : PageServer::Audience::kOwnUser,
+      std::move(source));
 }
 
 // If this node is cut off from a job whose record its agents keep, delays the end of this process,

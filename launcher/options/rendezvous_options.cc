@@ -510,6 +510,13 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--no-store-proxy", "",
      "workers reach it themselves, in clear, at MASTER_ADDR (the default)",
      [](string_view, Options& options) { return SetProxy(false, options); }},
+    {"", "", "--any-user", "",
+     "all users of the job's hosts may use its store, MPI servers and page, as for containers that "
+     "run as other users (only the job's user and root)",
+     [](string_view, Options& options) {
+       options.worker.any_user = true;
+       return absl::OkStatus();
+     }},
     {"", "", "--store-max-key", "SIZE", "longest key that the master store takes (8K)",
      [](string_view text, Options& options) {
        return SetSize(text, 64 << 20, &options.store.server.limits.key_bytes);

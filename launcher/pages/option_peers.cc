@@ -99,6 +99,7 @@ constexpr OptionPeer kPeers[] = {
      "but a server beside the store is then not found at `MASTER_ADDR`",
      ""},
     {"--no-store-proxy", "as torchrun does: in clear", ""},
+    {"--any-user", "as torchrun does: its store serves all users", ""},
     {"--store-max-key", "better: fixed there", ""},
     {"--store-max-value", "better: fixed there", ""},
     {"--store-max-total", "better: unlimited there", ""},

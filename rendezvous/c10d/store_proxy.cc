@@ -308,9 +308,11 @@ void StoreProxy::Carrying::SendToMaster(uint32_t stream, absl::string_view bytes
 }
 
 void StoreProxy::Carrying::OnAccepted(UniqueFd fd) {
-  if (const absl::Status own = CheckPeerIsOwn(fd.get()); !own.ok()) {
+  const absl::Status own = options_.any_user ? absl::OkStatus() : CheckPeerIsOwn(fd.get());
+  if (!own.ok()) {
     return loop_.Warn(absl::StrCat(
-        "store proxy: refused a connection, since it is for this job's user: ", own.message()));
+        "store proxy: refused a connection, since it is for this job's user: ", own.message(),
+        "; --any-user serves all users"));
   }
   const uint32_t stream = ++last_stream_;
   auto client = std::make_unique<Client>(*this, stream, std::move(fd));

@@ -23,6 +23,7 @@ struct StoreProxyOptions {
   // The SealingKey, which the store must have too. What passes between both is then encrypted; if
   // the key is empty, it is in clear.
   std::string sealing_key = {};
+  bool any_user = false;  // It serves all users of this host.
 };
 
 // A node's own connection to the master store, on a thread ("store-proxy"). Over it, if it is
@@ -30,7 +31,7 @@ struct StoreProxyOptions {
 // Vouching). And with a listener this is a stand-in for the store on this node: it carries the
 // connections of the node's workers byte for byte (see store_streams.h). It keeps and decides
 // nothing, so workers see what they would see at the store itself. It serves the processes of this
-// user and of root. Thread-safe.
+// user and of root, if not all. Thread-safe.
 //
 // While the store cannot be reached, clients wait. If the connection breaks, the clients'
 // connections are closed, as if each had broken, and the proxy connects anew.

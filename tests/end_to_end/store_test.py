@@ -369,6 +369,13 @@ class Vouched(Knocks):
         self.knock(self.nodes[0], address, port, "closed", self.OTHER)
         self.finish(runs)
 
+    def test_all_users_of_its_hosts_are_served_where_it_is_asked_for(self):
+        runs, address, port = self.job("--any-user")
+        for node in self.nodes[:2]:
+            self.knock(node, address, port, "served", self.OTHER)
+        self.knock(self.nodes[2], address, port, "closed")
+        self.finish(runs)
+
     def test_another_user_is_refused_at_a_nodes_proxy(self):
         runs, _, port = self.job("--store-proxy", addresses={self.nodes[0].ip, "127.0.0.1"})
         self.knock(self.nodes[1], "127.0.0.1", port, "served")

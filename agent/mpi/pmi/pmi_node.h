@@ -35,6 +35,7 @@ struct PmiPlace {
   std::vector<int> programs = {};
   std::vector<PmiPair> given = {};  // Key-value pairs that ranks find set from the beginning.
   std::string name = {};            // "spawn 1", for a world that was spawned.
+  bool any_user = false;            // Processes of all users are heard at its port.
 };
 
 // What to do in response to an event. A value.

@@ -49,8 +49,12 @@ struct PmiPort::State {
   };
   using GuestAt = std::list<Guest>::iterator;
 
-  State(asio::io_context& the_loop, OnWorkerFn the_on_worker)
-      : loop(the_loop), on_worker(std::move(the_on_worker)), listener(the_loop), pause(the_loop) {}
+  State(asio::io_context& the_loop, bool hears_any_user, OnWorkerFn the_on_worker)
+      : loop(the_loop),
+        any_user(hears_any_user),
+        on_worker(std::move(the_on_worker)),
+        listener(the_loop),
+        pause(the_loop) {}
 
   void AwaitConnections() {
     listener.async_wait(asio::posix::descriptor_base::wait_read,
@@ -72,10 +76,11 @@ struct PmiPort::State {
 
   // Other users are not even heard, else they could guess numbers or make the port close.
   void Admit(UniqueFd fd) {
-    if (const absl::Status own = CheckPeerIsOwn(fd.get()); !own.ok()) {
+    const absl::Status own = any_user ? absl::OkStatus() : CheckPeerIsOwn(fd.get());
+    if (!own.ok()) {
       return Warn(others,
                   absl::StrCat("refused at the port of MPI's start, which is for this job's user: ",
-                               own.message()));
+                               own.message(), "; --any-user serves all users"));
     }
     const int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -144,6 +149,7 @@ struct PmiPort::State {
   }
 
   asio::io_context& loop;
+  const bool any_user;
   const OnWorkerFn on_worker;
   std::list<Guest> guests;  // The oldest first.
   PmiIds ids;
@@ -154,10 +160,10 @@ struct PmiPort::State {
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
 };
 
-absl::StatusOr<std::unique_ptr<PmiPort>> PmiPort::Open(asio::io_context& loop,
+absl::StatusOr<std::unique_ptr<PmiPort>> PmiPort::Open(asio::io_context& loop, bool any_user,
                                                        OnWorkerFn on_worker) {
   HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket socket, Listen("127.0.0.1", 0));
-  auto state = std::make_unique<State>(loop, std::move(on_worker));
+  auto state = std::make_unique<State>(loop, any_user, std::move(on_worker));
   asio::error_code error;
   state->listener.assign(socket.fd.get(), error);
   if (error) return absl::ResourceExhaustedError(error.message());

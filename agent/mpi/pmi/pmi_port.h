@@ -18,8 +18,8 @@ namespace hlaunch {
 
 // The port on loopback where the workers of one round find their PMI-1 server. Loopback is open to
 // all users of the host, and a worker can have programs started as the job's user. So only
-// processes of this user and of root are heard, each has to send its worker's number, and after
-// some wrong numbers the port closes.
+// processes of this user and of root are heard, unless the user of hlaunch lets all be; each has to
+// send its worker's number, and after some wrong numbers the port closes.
 //
 // Belongs to the loop thread.
 class PmiPort {
@@ -28,7 +28,7 @@ class PmiPort {
   using OnWorkerFn = std::function<void(UniqueFd fd, int local_rank)>;
 
   // Errors: as Listen.
-  static absl::StatusOr<std::unique_ptr<PmiPort>> Open(asio::io_context& loop,
+  static absl::StatusOr<std::unique_ptr<PmiPort>> Open(asio::io_context& loop, bool any_user,
                                                        OnWorkerFn on_worker);
   ~PmiPort();
 

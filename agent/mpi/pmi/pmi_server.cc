@@ -182,6 +182,7 @@ struct PmiServer::State {
 absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loop, PmiPlace place,
                                                            bool by_port, std::string store_host,
                                                            uint16_t store_port, Events events) {
+  const bool any_user = place.any_user;
   const ExchangePlace meeting{std::move(store_host), store_port, place.node_rank, place.num_nodes};
   auto state = std::make_unique<State>(loop, std::move(place), std::move(events));
   State& s = *state;
@@ -193,7 +194,8 @@ absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loo
                                             }});
   }
   if (by_port) {
-    HLAUNCH_ASSIGN_OR_RETURN(s.port, PmiPort::Open(loop, [&s](UniqueFd fd, int local_rank) {
+    HLAUNCH_ASSIGN_OR_RETURN(s.port,
+                             PmiPort::Open(loop, any_user, [&s](UniqueFd fd, int local_rank) {
                                s.Welcome(std::move(fd), local_rank);
                              }));
   }

@@ -165,13 +165,13 @@ AdmissionVerdict DecideAdmission(const StoreAccess& access, const StoreAddress& 
     return {};
   }
   if (IsLoopback(source) || (source == local && source != StoreAddress())) {
-    return {Admission::kAskKernel, ""};
+    return {access.any_user ? Admission::kServe : Admission::kAskKernel, ""};
   }
   if (std::binary_search(access.named.begin(), access.named.end(), source)) {
-    return {access.vouched ? Admission::kAskAgent : Admission::kServe, ""};
+    return {access.vouched && !access.any_user ? Admission::kAskAgent : Admission::kServe, ""};
   }
   if (!access.refuse_others) {
-    if (access.vouched) return {Admission::kAskAgent, ""};
+    if (access.vouched && !access.any_user) return {Admission::kAskAgent, ""};
     return {Admission::kServe,
             absl::StrCat("a connection from ", ShowStoreAddress(source),
                          ", which no node of the round has announced; addresses are "

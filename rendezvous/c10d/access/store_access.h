@@ -38,6 +38,7 @@ struct StoreAccess {
   // Members are served only if the agent of their host vouches for the connection, see Vouching.
   // The agents must then have a secret to prove themselves by.
   bool vouched = false;
+  bool any_user = false;  // All users of the members' hosts may use it: nobody is asked.
   // The only address besides loopback at which it serves; unset: all addresses of its listener.
   std::optional<StoreAddress> at;
 };

@@ -133,7 +133,7 @@ TEST_F(PmiServerByPort, DoesNotHearAnotherUserThoughHeHasTheNumber) {
   EXPECT_EQ(Serve(link.port, Spawning(link.id), kSomebody), "");
   EXPECT_THAT(testing::internal::GetCapturedStderr(),
               HasSubstr("refused at the port of MPI's start, which is for this job's user: a "
-                        "connection of the user 54321\n"));
+                        "connection of the user 54321; --any-user serves all users\n"));
   EXPECT_THAT(spawned_by_, testing::IsEmpty());
   EXPECT_THAT(Serve(link.port, Spawning(link.id)), HasSubstr("spawn_result rc=0"));
 }

@@ -21,7 +21,8 @@ PmixPlan Plan() {
           .store_port = 29500,
           .programs = "2 1",
           .oversubscribed = true,
-          .optional = true};
+          .optional = true,
+          .any_user = true};
 }
 
 TEST(ParsePmixArguments, ReadsWhatPmixArgumentsWrites) {
@@ -31,6 +32,7 @@ TEST(ParsePmixArguments, ReadsWhatPmixArgumentsWrites) {
   EXPECT_EQ(plan->directory, "/tmp/a b");
   EXPECT_EQ(plan->store_port, 29500);
   EXPECT_TRUE(plan->oversubscribed && plan->optional);
+  EXPECT_TRUE(plan->any_user);
 }
 
 TEST(ParsePmixArguments, RefusesWhatNobodyButAPersonWrites) {

@@ -58,6 +58,10 @@ TEST(DecideAdmission, AsksAgentsWhoseTheConnectionsOfMembersAre) {
   EXPECT_EQ(InRound(access, "10.0.0.1").admission, Admission::kAskKernel);
   // Where MASTER_ADDR is translated, no address says enough.
   EXPECT_EQ(InRound(access, "10.0.0.3", "192.168.0.1", "").admission, Admission::kAskAgent);
+  access.any_user = true;
+  EXPECT_EQ(InRound(access, "10.0.0.2").admission, Admission::kServe);
+  EXPECT_EQ(InRound(access, "10.0.0.1").admission, Admission::kServe);
+  EXPECT_EQ(InRound(access, "10.0.0.3").admission, Admission::kRefuse);
   StoreAccess named = *ParseStoreAllow("members,10.0.0.9");
   named.vouched = true;
   EXPECT_EQ(InRound(named, "10.0.0.9").admission, Admission::kServe);
