@@ -73,6 +73,8 @@ class Pmix(unittest.TestCase):
             done = run(ROOT / "deploy/build_portable", folder, "--build", BUILD, "--only", "hlaunch-pmix")
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertNotRegex(run("ldd", f"{folder}/hlaunch-pmix").stdout, "absl|crypto|ssl|stdc")
+            # Else libpmix takes the C library's, and other users are heard.
+            self.assertRegex(run("readelf", "--dyn-syms", f"{folder}/hlaunch-pmix").stdout, r"FUNC +GLOBAL.* accept\n")
             shutil.copy(BUILD / "bin/hlaunch", folder)
             program = pathlib.Path(folder, "hello")
             built = run("mpicc.openmpi", "-o", program, ROOT / "tests/workers/mpi_worker.c")
