@@ -75,8 +75,8 @@ class C10dServer::Serving final : public SocketLoop::Owner {
  private:
   class Client;
 
-  Admission Admit(int fd);
-  Admission AskKernel(int fd);
+  Admission Admit(int fd, std::string* denial);
+  Admission AskKernel(int fd, std::string* denial);
   void TakeVerdicts();
   void WarnOf(const StoreAddress& source, absl::string_view reason);
   void CloseSilent();
@@ -96,11 +96,12 @@ class C10dServer::Serving final : public SocketLoop::Owner {
 // A client on a socket of its own, or a proxy that has not spoken yet.
 class C10dServer::Serving::Client final : public C10dConnection, public LoopSocket {
  public:
-  Client(Serving& server, UniqueFd fd, bool asked_about)
+  Client(Serving& server, UniqueFd fd, bool asked_about, std::string denial)
       : C10dConnection(server.connections_.NextId(), server.options_),
         LoopSocket(std::move(fd), server.connections_.unread()),
         server_(server),
-        asked_about_(asked_about) {}
+        asked_about_(asked_about),
+        denial_(std::move(denial)) {}
   ~Client() override {
     server_.silent_.Gone(id);
     server_.vouching_.Gone(id);
@@ -121,7 +122,8 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
     // Nothing of it is heard, and no more of it is read, before it is known whose it is.
     const SocketEnd source = RemoteEndOf(fd());
     if (unheard_.empty()) {
-      server_.vouching_.Came(id, source.address, source.port, MonotonicClock().Now());
+      server_.vouching_.Came(id, source.address, source.port, MonotonicClock().Now(),
+                             std::move(denial_));
     }
     unheard_.append(bytes.data(), bytes.size());
     AwaitBytes(false);
@@ -140,14 +142,17 @@ class C10dServer::Serving::Client final : public C10dConnection, public LoopSock
   Serving& server_;
   bool opened_ = false;  // Its first bytes have come.
   bool asked_about_;     // It is not known yet whose it is.
+  std::string denial_;   // Why this host's kernel says that it is not the job's, if it does.
   std::string unheard_;  // What came before that is known.
 };
 
 void C10dServer::Serving::OnAccepted(UniqueFd fd) {
-  const Admission admission = Admit(fd.get());
+  std::string denial;
+  const Admission admission = Admit(fd.get(), &denial);
   if (admission == Admission::kRefuse) return;
   const StoreAddress source = RemoteEndOf(fd.get()).address;
-  auto client = std::make_unique<Client>(*this, std::move(fd), admission == Admission::kAskAgent);
+  auto client = std::make_unique<Client>(*this, std::move(fd), admission == Admission::kAskAgent,
+                                         std::move(denial));
   if (const absl::Status joined = client->Join(loop_, /*reads=*/true); !joined.ok()) {
     return loop_.Warn(absl::StrCat("store: cannot serve a connection: ", joined.message()));
   }
@@ -166,24 +171,26 @@ void C10dServer::Serving::CloseSilent() {
                           " connections that were made and said nothing"));
 }
 
-// Returns kServe, kRefuse or kAskAgent.
-Admission C10dServer::Serving::Admit(int fd) {
+// Returns kServe, kRefuse or kAskAgent. Sets `denial` if the kernel says that it is not the job's
+// and an agent may know better.
+Admission C10dServer::Serving::Admit(int fd, std::string* denial) {
   if (!access_.has_value()) return Admission::kServe;
   const StoreAddress source = RemoteEndOf(fd).address;
   const AdmissionVerdict verdict = DecideAdmission(*access_, source, LocalEndOf(fd).address);
   if (!verdict.reason.empty()) WarnOf(source, verdict.reason);
-  return verdict.admission == Admission::kAskKernel ? AskKernel(fd) : verdict.admission;
+  return verdict.admission == Admission::kAskKernel ? AskKernel(fd, denial) : verdict.admission;
 }
 
-Admission C10dServer::Serving::AskKernel(int fd) {
+// Another node of the job on this host may have another user, for whom its agent vouches.
+Admission C10dServer::Serving::AskKernel(int fd, std::string* denial) {
   const absl::Status own = CheckPeerIsOwn(fd);
   if (own.ok()) return Admission::kServe;
-  if (!HasEnded(fd)) {
-    const StoreAddress source = RemoteEndOf(fd).address;
-    WarnOf(source, absl::StrCat("refused a connection from ", ShowStoreAddress(source),
-                                ", since the store is for this job's user: ", own.message(),
-                                "; to serve all users there: ", AllowingOption(source)));
-  }
+  const StoreAddress source = RemoteEndOf(fd).address;
+  *denial = absl::StrCat("refused a connection from ", ShowStoreAddress(source),
+                         ", since the store is for this job's user: ", own.message(),
+                         "; to serve all users there: ", AllowingOption(source));
+  if (access_->vouched) return Admission::kAskAgent;
+  if (!HasEnded(fd)) WarnOf(source, *denial);
   return Admission::kRefuse;
 }
 

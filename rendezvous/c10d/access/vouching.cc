@@ -3,6 +3,8 @@
 
 #include "rendezvous/c10d/access/vouching.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 
@@ -40,10 +42,23 @@ Vouching::Verdict JudgeAnswer(const VouchAnswer& answer, const StoreAddress& sou
   return verdict;
 }
 
-void Vouching::Came(Client client, const StoreAddress& source, uint16_t port, Instant now) {
-  waiting_[client] = {source, port, now + patience_};
-  deadlines_.insert({now + patience_, client});
+void Vouching::Came(Client client, const StoreAddress& source, uint16_t port, Instant now,
+                    std::string denial) {
+  Waiting& waiting = waiting_[client];
+  waiting = {source, port, now + patience_, now + std::min(kDeniedPatience, patience_)};
+  deadlines_.insert({waiting.until, client});
+  if (!denial.empty()) {
+    waiting.denial = Verdict{.reason = std::move(denial)};
+    SetUntil(client, waiting.until_if_denied);
+  }
   AskFor(client);
+}
+
+void Vouching::SetUntil(Client client, Instant until) {
+  Waiting& waiting = waiting_.at(client);
+  deadlines_.erase({waiting.until, client});
+  waiting.until = until;
+  deadlines_.insert({until, client});
 }
 
 void Vouching::Gone(Client client) {
@@ -58,15 +73,17 @@ void Vouching::Gone(Client client) {
   waiting_.erase(it);
 }
 
-// Asks an agent of the client's host about it, or notes that there is none yet.
+// Asks an agent of the client's host that was not asked yet, or notes that there is none now.
 void Vouching::AskFor(Client client) {
   Waiting& waiting = waiting_.at(client);
   const auto agents = by_address_.find(waiting.source);
-  if (agents == by_address_.end()) {
+  const auto other = [&waiting](Agent agent) { return !waiting.denied_by.contains(agent); };
+  if (agents == by_address_.end() ||
+      std::none_of(agents->second.begin(), agents->second.end(), other)) {
     unasked_[waiting.source].insert(client);
     return;
   }
-  const Agent agent = *agents->second.begin();
+  const Agent agent = *std::find_if(agents->second.begin(), agents->second.end(), other);
   if (agents_[agent].translated) {
     Verdict verdict;
     verdict.served = true;
@@ -117,7 +134,19 @@ void Vouching::Greet(Agent agent, const VouchGreeting& greeting, const StoreAddr
 void Vouching::Answer(Agent agent, const VouchAnswer& answer) {
   const auto it = waiting_.find(answer.number);
   if (it == waiting_.end() || it->second.asked != agent) return;  // The client has gone.
-  Decide(answer.number, JudgeAnswer(answer, it->second.source));
+  Verdict verdict = JudgeAnswer(answer, it->second.source);
+  verdict.served ? Decide(answer.number, std::move(verdict))
+                 : Deny(answer.number, agent, std::move(verdict));
+}
+
+// Another agent of the client's host may know it. What names a user says more than what does not.
+void Vouching::Deny(Client client, Agent agent, Verdict denial) {
+  Waiting& waiting = waiting_.at(client);
+  waiting.asked = 0;
+  waiting.denied_by.insert(agent);
+  if (!waiting.denial || waiting.denial->perhaps_gone) waiting.denial = std::move(denial);
+  SetUntil(client, waiting.until_if_denied);
+  AskFor(client);
 }
 
 void Vouching::Decide(Client client, Verdict verdict) {
@@ -148,7 +177,11 @@ void Vouching::Left(Agent agent) {
 std::vector<Vouching::Verdict> Vouching::TakeVerdicts(Instant now) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const Client client = deadlines_.begin()->second;
-    const Waiting& waiting = waiting_.at(client);
+    Waiting& waiting = waiting_.at(client);
+    if (waiting.denial) {
+      Decide(client, *std::exchange(waiting.denial, std::nullopt));
+      continue;
+    }
     Verdict verdict;
     verdict.reason = Refused(
         waiting.source,

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,15 +22,16 @@
 namespace hlaunch {
 
 // The clients of a master store of which it must be found out whether they are the job's: each is
-// asked about at the agent of the host that it comes from, once. An agent has proven that it
+// asked about at the agents of the host that it comes from, until one vouches for it. Nodes of one
+// host may have different users, and each agent vouches for its own. An agent has proven that it
 // belongs to the round before it is heard here.
 //
-//            an agent has the address           its answer
-//   awaiting -------------------------> asked -------------> a verdict
+//            an agent has the address           it vouches
+//   awaiting -------------------------> asked -------------> served
 //      ^  |                               |
-//      |  +-- no agent in time: refused   |
+//      |  +-- no other agent in time: refused
 //      +----------------------------------+
-//              the agent has left
+//        the agent has left, or denies that it is the job's
 //
 // Does no I/O; belongs to one thread.
 class Vouching {
@@ -37,13 +39,17 @@ class Vouching {
   using Agent = uint64_t;
   using Client = uint64_t;
 
-  // How long a client waits for the word of an agent.
-  static constexpr Duration kPatience = std::chrono::seconds(5);
+  // How long a client waits for the word of an agent, and how long one that was denied: the agent
+  // of another node on its host may still be on its way.
+  static constexpr Duration kPatience = std::chrono::seconds(30);
+  static constexpr Duration kDeniedPatience = std::chrono::seconds(1);
 
   explicit Vouching(Duration patience = kPatience) : patience_(patience) {}
 
-  // A client comes from `source` and must be asked about.
-  void Came(Client client, const StoreAddress& source, uint16_t port, Instant now);
+  // A client comes from `source` and must be asked about. `denial`: why this host's kernel, or an
+  // agent, says that it is not the job's; empty if nobody has said so.
+  void Came(Client client, const StoreAddress& source, uint16_t port, Instant now,
+            std::string denial = "");
   // The client has gone, or was served or refused.
   void Gone(Client client);
 
@@ -83,12 +89,17 @@ class Vouching {
     StoreAddress source{};
     uint16_t port = 0;
     Instant until;
-    Agent asked = 0;  // 0: no agent.
+    Instant until_if_denied;
+    Agent asked = 0;                 // 0: no agent.
+    std::set<Agent> denied_by = {};  // Agents that need not be asked again.
+    std::optional<Verdict> denial = std::nullopt;
   };
 
   void Greet(Agent agent, const VouchGreeting& greeting, const StoreAddress& seen,
              uint16_t seen_port);
   void Answer(Agent agent, const VouchAnswer& answer);
+  void Deny(Client client, Agent agent, Verdict denial);
+  void SetUntil(Client client, Instant until);
   void AskFor(Client client);
   void Decide(Client client, Verdict verdict);
 

@@ -131,6 +131,58 @@ TEST(Vouching, RefusesWhomNoAgentVouchesForInTime) {
   EXPECT_THAT(verdicts[1].reason, AllOf(HasSubstr("10.0.0.9"), HasSubstr("no agent of the job")));
 }
 
+TEST(Vouching, NodesOfOneHostMayHaveDifferentUsers) {
+  Vouching vouching;
+  ASSERT_TRUE(Greet(vouching, 1, "10.0.0.2").ok());
+  ASSERT_TRUE(Greet(vouching, 2, "10.0.0.2").ok());
+  vouching.Came(7, At("10.0.0.2"), kPort, kStart);
+  EXPECT_THAT(Asked(vouching, 1), ElementsAre(7));
+  ASSERT_TRUE(Say(vouching, 1, 7, Vouch::kOther, 1002).ok());
+  EXPECT_THAT(vouching.TakeVerdicts(kStart), IsEmpty());
+  EXPECT_THAT(Asked(vouching, 2), ElementsAre(7));
+  ASSERT_TRUE(Say(vouching, 2, 7, Vouch::kOwn).ok());
+  const auto verdicts = vouching.TakeVerdicts(kStart);
+  ASSERT_THAT(verdicts, SizeIs(1));
+  EXPECT_TRUE(verdicts[0].served);
+}
+
+TEST(Vouching, WhomAllDenyIsRefusedUnlessAnotherAgentComesSoon) {
+  Vouching vouching;
+  ASSERT_TRUE(Greet(vouching, 1, "10.0.0.2").ok());
+  for (const Vouching::Client client : {7, 8}) {
+    vouching.Came(client, At("10.0.0.2"), kPort, kStart);
+    ASSERT_TRUE(Say(vouching, 1, client, Vouch::kOther, 1002).ok());
+  }
+  vouching.TakeQuestions();
+  EXPECT_EQ(vouching.next(), kStart + Vouching::kDeniedPatience);
+  ASSERT_TRUE(Greet(vouching, 2, "10.0.0.2").ok());
+  EXPECT_THAT(Asked(vouching, 2), ElementsAre(7, 8));
+  ASSERT_TRUE(Say(vouching, 2, 7, Vouch::kOwn).ok());
+  ASSERT_TRUE(Say(vouching, 2, 8, Vouch::kNobody).ok());
+  const auto served = vouching.TakeVerdicts(kStart);
+  ASSERT_THAT(served, SizeIs(1));
+  EXPECT_EQ(served[0].client, 7U);
+  const auto refused = vouching.TakeVerdicts(kStart + Vouching::kDeniedPatience);
+  ASSERT_THAT(refused, SizeIs(1));
+  EXPECT_FALSE(refused[0].served);
+  EXPECT_THAT(refused[0].reason, HasSubstr("user 1002"));
+}
+
+TEST(Vouching, AnAgentMayVouchForWhomTheKernelCallsAnothers) {
+  Vouching vouching;
+  vouching.Came(7, At("127.0.0.1"), kPort, kStart, "it is of the user 1002");
+  vouching.Came(8, At("127.0.0.1"), kPort, kStart, "it is of the user 1003");
+  ASSERT_TRUE(Greet(vouching, 1, "127.0.0.1").ok());
+  EXPECT_THAT(Asked(vouching, 1), ElementsAre(7, 8));
+  ASSERT_TRUE(Say(vouching, 1, 7, Vouch::kOwn).ok());
+  ASSERT_TRUE(Say(vouching, 1, 8, Vouch::kOther, 1003).ok());
+  const auto verdicts = vouching.TakeVerdicts(kStart + Vouching::kDeniedPatience);
+  ASSERT_THAT(verdicts, SizeIs(2));
+  EXPECT_TRUE(verdicts[0].served);
+  EXPECT_FALSE(verdicts[1].served);
+  EXPECT_EQ(verdicts[1].reason, "it is of the user 1003");
+}
+
 TEST(Vouching, AsksAnewIfTheAgentLeavesBeforeItAnswers) {
   Vouching vouching;
   ASSERT_TRUE(Greet(vouching, 1, "10.0.0.2").ok());
