@@ -52,6 +52,7 @@ constexpr Duration kOwnSessionGrace = std::chrono::seconds(2);
 // At most this many workers start at once; more is no faster on any machine tried.
 constexpr size_t kStartedAtOnce = 8;
 constexpr Duration kStandInLook = std::chrono::milliseconds(50);
+constexpr Duration kOrphanLook = std::chrono::milliseconds(500);
 
 // A worker that has not reached its program yet.
 struct StartingWorker {
@@ -80,7 +81,8 @@ struct WorkerGroup::State {
               if (events.on_given_up && !stopping) events.on_given_up(std::move(given_up));
             }),
         kill_timer(the_loop),
-        stand_in_timer(the_loop) {}
+        stand_in_timer(the_loop),
+        orphan_timer(the_loop) {}
 
   const Assignment assignment;
   OutputRelay& relay;
@@ -107,7 +109,8 @@ struct WorkerGroup::State {
   bool pmix_used = false;                          // A worker used the server, which is gone.
   std::map<int, asio::steady_timer> stuck_timers;  // By local rank: for a killed one to end.
   asio::steady_timer stand_in_timer;
-  std::vector<int> stand_ins;  // Local ranks whose worker process is not known yet.
+  asio::steady_timer orphan_timer;  // For the next look at what the workers left.
+  std::vector<int> stand_ins;       // Local ranks whose worker process is not known yet.
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // Warnings of workers that were logged already.
   pid_t spared = 0;                // A child that is not of the group.
@@ -347,6 +350,12 @@ struct WorkerGroup::State {
     for (const ProcessEntry& entry : deaf) {
       if (hurried.emplace(entry.pid, entry.start_time).second) SignalProcess(entry, SIGTERM);
     }
+    // A process that a shell has just made does not ignore the signal yet.
+    orphan_timer.expires_after(kOrphanLook);
+    orphan_timer.async_wait(
+        [this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
+          if (!error && !alive.expired()) CheckStopped();
+        });
   }
 
   // Ends the PMIx server. Its process is the last child, and no worker needs it any more.
@@ -603,6 +612,7 @@ struct WorkerGroup::State {
     kill_timer.cancel();
     stuck_timers.clear();
     stand_in_timer.cancel();
+    orphan_timer.cancel();
     watchdog.reset();
     EndPmix();
     // Open MPI 5 leaves its shared memory to its launcher, however the program ended.
