@@ -35,7 +35,8 @@ class Ranks(lab.LabTest):
     def assert_done(self, timeout=120):
         for rank in self.ranks:
             rank.wait(timeout)
-            self.assertRegex(rank.out, r"done after \d+ calls")
+        for rank in self.ranks:
+            self.assertRegex(rank.out, r"done after \d+ calls", "\n".join(map(str, self.ranks)))
 
     def failures(self, but=(), timeout=30):
         """(message, seconds) of each rank that is not in `but`."""
