@@ -131,6 +131,7 @@ def knock(host, port):
     for _ in range(2):
         with connect((host, int(port))) as connection:
             connection.sendall(VALIDATE)
+            print("asked", flush=True)
             print(f"{host} {attempt(connection, b'/knocked')}", flush=True)
 
 
