@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +21,8 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxMembers = 1 << 16;
-constexpr size_t kCallsKept = 4;   // For each group.
+constexpr size_t kCallsKept = 4;  // For each group.
+constexpr size_t kMaxQuestions = 8;
 constexpr size_t kMaxTensors = 2;  // For one collective.
 constexpr size_t kMaxExtents = 8;  // For one tensor.
 
@@ -74,17 +77,60 @@ std::string Sizes(const Json& entry) {
   return absl::StrJoin(words, ", ");
 }
 
-CollectiveCall RecordedCollective(const Json& entry) {
-  CollectiveCall call;
-  call.sequence = NumberOf(At(entry, "collective_seq_id"));
-  const std::string name = WordOf(At(entry, "profiling_name"));
-  call.op = name.substr(name.find(':') == name.npos ? 0 : name.find(':') + 1);
-  call.sizes = Sizes(entry);
+bool IsTrue(const Json& json) { return json.is_boolean() && json.get<bool>(); }
+
+bool IsUnfinished(const Json& entry) {
   const Json& retired = At(entry, "retired");
-  call.inside =
-      retired.is_boolean() && !retired.get<bool>() && WordOf(At(entry, "state")) != "completed";
-  return call;
+  return retired.is_boolean() && !retired.get<bool>() && WordOf(At(entry, "state")) != "completed";
 }
+
+// Splits "nccl:all_reduce" into the backend, empty if its calls return once they are done, and
+// what was called.
+struct CallName {
+  explicit CallName(const std::string& name) {
+    constexpr absl::string_view kOfTheHost[] = {"gloo", "mpi", "ucc", "hlaunch", "c10d"};
+    const size_t colon = name.find(':');
+    op = name.substr(colon == name.npos ? 0 : colon + 1);
+    const std::string prefix = name.substr(0, colon == name.npos ? 0 : colon);
+    if (std::find(std::begin(kOfTheHost), std::end(kOfTheHost), prefix) == std::end(kOfTheHost)) {
+      backend = prefix;
+    }
+  }
+  std::string backend;
+  std::string op;
+};
+
+// Torch records the calls of a block (batch_isend_irecv, _coalescing_manager) one by one and never
+// says that they are over; the block has an entry of its own after them, with the same number.
+class Blocks {
+ public:
+  explicit Blocks(const Json& entries) {
+    for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) {
+      if (IsBlock(entries[i])) unfinished_[KeyOf(entries[i])] = IsUnfinished(entries[i]);
+    }
+  }
+
+  bool IsUnfinishedHere(const Json& entry) const {
+    const auto block = unfinished_.find(KeyOf(entry));
+    return block == unfinished_.end() ? IsUnfinished(entry) : block->second;
+  }
+
+ private:
+  using Key = std::tuple<std::string, bool, int64_t>;
+
+  static bool IsBlock(const Json& entry) {
+    return absl::EndsWith(WordOf(At(entry, "profiling_name")), ":coalesced");
+  }
+
+  static Key KeyOf(const Json& entry) {
+    const Json& group = At(entry, "process_group");
+    const bool p2p = IsTrue(At(entry, "is_p2p"));
+    return {group.is_array() && !group.empty() ? WordOf(group[0]) : "", p2p,
+            NumberOf(At(entry, p2p ? "p2p_seq_id" : "collective_seq_id"))};
+  }
+
+  std::map<Key, bool> unfinished_;
+};
 
 // Parses "[0, 1]", or a JSON list of ranks.
 std::vector<Rank> Ranks(const Json& json) {
@@ -96,21 +142,21 @@ std::vector<Rank> Ranks(const Json& json) {
   return ranks;
 }
 
-// Inserts `call` by its number: a recorder that has wrapped begins in the middle.
-void Add(CollectiveCall call, GroupPicture* group) {
-  std::vector<CollectiveCall>& latest = group->latest;
-  const auto place = std::find_if(latest.begin(), latest.end(), [&](const CollectiveCall& one) {
-    return one.sequence >= call.sequence;
-  });
-  if (place != latest.end() && place->sequence == call.sequence) {
-    *place = std::move(call);
-  } else {
-    latest.insert(place, std::move(call));
+// The calls of one group by their numbers: a recorder that has wrapped begins in the middle.
+using Calls = std::map<int64_t, CollectiveCall>;
+
+// Returns the last calls, and the first that is not over with the one before: there the rank is,
+// however many it has called since, and there it is compared with the others.
+std::vector<CollectiveCall> Kept(const Calls& calls) {
+  const auto inside =
+      std::find_if(calls.begin(), calls.end(), [](const auto& call) { return call.second.inside; });
+  std::vector<CollectiveCall> kept;
+  size_t left = calls.size();
+  for (auto call = calls.begin(); call != calls.end(); ++call, --left) {
+    const bool is_where = inside != calls.end() && (call == inside || std::next(call) == inside);
+    if (is_where || left + kept.size() <= kCallsKept) kept.push_back(call->second);
   }
-  // The first unfinished call is where the rank is, however many it has called since.
-  if (latest.size() > kCallsKept) {
-    latest.erase(latest[0].inside ? latest.begin() + 1 : latest.begin());
-  }
+  return kept;
 }
 
 }  // namespace
@@ -120,33 +166,77 @@ std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
   const Json& entries = At(record, "entries");
   if (!record.is_object() || At(record, "version").is_null()) return std::nullopt;
   FlightRecord found;
-  std::map<std::string, GroupPicture> groups;
+  const Blocks blocks(entries);
+  struct Seen {
+    GroupPicture group;
+    Calls calls;
+  };
+  std::map<std::pair<std::string, std::string>, Seen> groups;  // By name and backend.
   for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) {
     const Json& entry = entries[i];
     found.calls = std::max(found.calls, NumberOf(At(entry, "record_id")));
     const Json& name = At(entry, "process_group");
-    const Json& p2p = At(entry, "is_p2p");
-    if (p2p.is_boolean() && p2p.get<bool>()) {
-      found.in_p2p = found.in_p2p || RecordedCollective(entry).inside;
+    CallName call(WordOf(At(entry, "profiling_name")));
+    const bool inside = blocks.IsUnfinishedHere(entry);
+    if (IsTrue(At(entry, "is_p2p"))) {
+      (call.backend.empty() ? found.in_p2p : found.device_in_p2p) |= inside;
       continue;
     }
     if (!name.is_array() || name.size() != 2) continue;
-    const std::string key = WordOf(name[0]);
+    const std::pair<std::string, std::string> key(WordOf(name[0]), call.backend);
     if (groups.size() >= kMaxGroupsOfRank && groups.count(key) == 0) continue;
-    GroupPicture& group = groups[key];
-    group.name = key;
-    group.description = WordOf(name[1]);
-    Add(RecordedCollective(entry), &group);
+    Seen& seen = groups[key];
+    seen.group = {key.first, WordOf(name[1]), {}, {}, key.second};
+    const int64_t sequence = NumberOf(At(entry, "collective_seq_id"));
+    seen.calls[sequence] = {sequence, std::move(call.op), Sizes(entry), inside};
   }
+  std::map<std::string, std::vector<Rank>> members;
   const Json& config = At(record, "pg_config");
   if (config.is_object()) {
     for (const auto& item : config.items()) {
-      const auto group = groups.find(WordOf(At(item.value(), "name")));
-      if (group != groups.end()) group->second.members = Ranks(At(item.value(), "ranks"));
+      members[WordOf(At(item.value(), "name"))] = Ranks(At(item.value(), "ranks"));
     }
   }
-  for (auto& [key, group] : groups) found.groups.push_back(std::move(group));
+  for (auto& [key, seen] : groups) {
+    seen.group.members = members[key.first];
+    seen.group.latest = Kept(seen.calls);
+    found.groups.push_back(std::move(seen.group));
+  }
   return found;
+}
+
+namespace {
+
+// True of a name that may stand in a request.
+bool IsPlain(absl::string_view name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](char one) { return absl::ascii_isalnum(one) || one == '_' || one == '-'; });
+}
+
+}  // namespace
+
+std::vector<std::string> RecorderQuestions(absl::string_view handlers) {
+  constexpr absl::string_view kGloo = "fr_trace_json";
+  const Json list = ParseJson(handlers);
+  if (!list.is_array()) return {std::string(kGloo)};
+  std::vector<std::string> questions;
+  bool by_backend = false;
+  for (const Json& one : list) {
+    const std::string name = WordOf(one);
+    const bool of_a_backend =
+        absl::StartsWith(name, "dump_") && absl::EndsWith(name, "_trace_json") && IsPlain(name);
+    if (name == kGloo || name == "torchcomms_fr_trace_json" || of_a_backend) {
+      questions.push_back(name);
+    }
+    by_backend = by_backend || name == "c10d_health_check";  // Torch 2.15 and later.
+  }
+  if (by_backend) {
+    for (const char* backend : {"nccl2", "nccl-lazy"}) {
+      questions.push_back(absl::StrCat(kGloo, "?backend=", backend));
+    }
+  }
+  if (questions.size() > kMaxQuestions) questions.resize(kMaxQuestions);
+  return questions;
 }
 
 absl::string_view FlightProgress(absl::string_view json) {

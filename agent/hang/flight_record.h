@@ -20,11 +20,17 @@ namespace hlaunch {
 struct FlightRecord {
   std::vector<GroupPicture> groups;  // Each with its last few collectives.
   bool in_p2p = false;               // A call to a single other rank is unfinished.
+  bool device_in_p2p = false;        // The same, of a device: the rank itself may have gone on.
   int64_t calls = 0;                 // The number of the last call, from 0.
 };
 
-// Parses the flight recorder's JSON (fr_trace_json). Unset if `json` is something else.
+// Parses a flight recorder's JSON. Unset if `json` is something else.
 std::optional<FlightRecord> ParseFlightRecord(absl::string_view json);
+
+// Returns the questions that a control server answers with a flight record, by the JSON list of
+// its handlers. Each kind of backend has its own recorder: fr_trace_json is gloo's, and NCCL's is
+// dump_nccl_trace_json up to torch 2.14. If `handlers` is no list, only the first is asked.
+std::vector<std::string> RecorderQuestions(absl::string_view handlers);
 
 // Returns a part of `json` that changes with every collective and is found without parsing the
 // rest.

@@ -61,6 +61,7 @@ class NodeLook::RankLook {
     alive_ = false;
     picture_.ended = succeeded;
     picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
+    picture_.waits = picture_.on_device = false;
     for (GroupPicture& group : picture_.groups) {
       for (CollectiveCall& call : group.latest) call.inside = false;
     }
@@ -79,7 +80,16 @@ class NodeLook::RankLook {
     }
     const std::optional<ProcessEntry> process = ReadProcess(server_);
     if (process && (process->state == 'T' || process->state == 't')) return NoteStopped();
-    Ask("fr_trace_json", [this](absl::StatusOr<std::string> json) { OnFlightRecord(json); });
+    records_ = Records();
+    if (asked_ == server_ && !picture_.groups.empty()) return AskRecorder(0);
+    // What a program loads later may bring a recorder.
+    Ask("", [this](const Answer& handlers) {
+      records_.answered = !absl::IsDeadlineExceeded(handlers.status());
+      if (!records_.answered) return OnRecords();
+      asked_ = server_;
+      questions_ = RecorderQuestions(handlers.ok() ? *handlers : "");
+      AskRecorder(0);
+    });
   }
 
   bool still() const { return alive_ && still_; }
@@ -103,36 +113,78 @@ class NodeLook::RankLook {
     End();
   }
 
-  void OnFlightRecord(const Answer& json) {
-    picture_.answers = json.ok();
-    const std::string progress(json.ok() ? FlightProgress(*json) : progress_);
+  // What the rank's recorders have answered in this look.
+  struct Records {
+    bool answered = true;  // All of them.
+    std::string progress;
+    std::optional<FlightRecord> record;  // Of all together.
+  };
+
+  void AskRecorder(size_t number) {
+    if (number == questions_.size()) return OnRecords();
+    Ask(questions_[number], [this, number](const Answer& json) {
+      if (!json.ok() && !absl::IsNotFound(json.status())) {
+        records_.answered = false;
+        return OnRecords();
+      }
+      if (json.ok()) AddRecord(*json);
+      AskRecorder(number + 1);
+    });
+  }
+
+  void AddRecord(const std::string& json) {
+    absl::StrAppend(&records_.progress, FlightProgress(json));
+    std::optional<FlightRecord> more = ParseFlightRecord(json);
+    if (!more) return;
+    if (!records_.record) {
+      records_.record = std::move(more);
+      return;
+    }
+    FlightRecord& record = *records_.record;
+    record.in_p2p |= more->in_p2p;
+    record.device_in_p2p |= more->device_in_p2p;
+    record.calls += more->calls;
+    for (GroupPicture& group : more->groups) {
+      if (record.groups.size() < kMaxGroupsOfRank) record.groups.push_back(std::move(group));
+    }
+  }
+
+  void OnRecords() {
+    picture_.answers = records_.answered;
+    const std::string progress = records_.answered ? records_.progress : progress_;
     still_ = picture_.recorded && progress == progress_;
     if (!still_) {
       progress_ = progress;
       still_since_ = now_;
       picture_.place.clear();
-      picture_.holds_interpreter = dumped_ = false;
+      picture_.holds_interpreter = picture_.waits = dumped_ = false;
     }
     LookAtProcess(server_);
-    if (json.ok()) TakeRecord(*json);
-    if (!still_ || !json.ok()) return End();
+    if (records_.answered && records_.record) TakeRecord(*std::move(records_.record));
+    if (!still_ || !records_.answered) return End();
     Ask("wait_counter_values", [this](const Answer& counters) {
       picture_.in_store = counters.ok() && WaitsForStore(*counters);
       AskForGroups();
     });
   }
 
-  void TakeRecord(const std::string& json) {
-    std::optional<FlightRecord> record = ParseFlightRecord(json);
-    if (!record) return;
+  void TakeRecord(FlightRecord record) {
     picture_.recorded = true;
-    picture_.in_p2p = record->in_p2p;
-    picture_.moved = moved_ + static_cast<uint64_t>(record->calls);
-    picture_.groups = std::move(record->groups);
+    picture_.moved = moved_ + static_cast<uint64_t>(record.calls);
+    picture_.groups = std::move(record.groups);
     for (GroupPicture& group : picture_.groups) {
       const auto known = groups_.find(group.name);
       if (group.members.empty() && known != groups_.end()) group.members = known->second;
     }
+    // A rank that waits for its device asks it again and again.
+    picture_.on_device = picture_.busy && (record.device_in_p2p || DeviceIsInside());
+    if (picture_.on_device) picture_.busy = false;
+    picture_.in_p2p = record.in_p2p || (record.device_in_p2p && picture_.on_device);
+  }
+
+  bool DeviceIsInside() const {
+    return std::any_of(picture_.groups.begin(), picture_.groups.end(),
+                       [](const auto& group) { return !group.backend.empty() && IsInside(group); });
   }
 
   // The questions about groups and stacks need the interpreter's lock. So a rank that has not
@@ -166,18 +218,16 @@ class NodeLook::RankLook {
       if (text.ok()) {
         const StackSummary stack = SummarizeStacks(*text);
         picture_.place = UserPlace(stack);
-        picture_.in_p2p = picture_.in_p2p || (!stack.waits_in.empty() && !WaitsForGroup());
+        picture_.waits = !stack.waits_in.empty();
+        picture_.in_p2p = picture_.in_p2p || (picture_.waits && !WaitsForGroup());
       }
       End();
     });
   }
 
   bool WaitsForGroup() const {
-    return picture_.in_store ||
-           std::any_of(picture_.groups.begin(), picture_.groups.end(), [](const auto& group) {
-             return std::any_of(group.latest.begin(), group.latest.end(),
-                                [](const CollectiveCall& call) { return call.inside; });
-           });
+    return picture_.in_store || std::any_of(picture_.groups.begin(), picture_.groups.end(),
+                                            [](const auto& group) { return IsInside(group); });
   }
 
   void NoteAnswer(const Answer& answer) {
@@ -223,7 +273,10 @@ class NodeLook::RankLook {
   bool alive_ = true;
   bool still_ = false;
   pid_t server_ = 0;
-  std::string progress_;  // The counters of the flight recorder.
+  pid_t asked_ = 0;                     // The server that has told its questions.
+  std::vector<std::string> questions_;  // That its recorders answer.
+  Records records_;
+  std::string progress_;  // The counters of the flight recorders.
   Instant started_;
   Instant still_since_;
   Instant now_;                // When the look began.

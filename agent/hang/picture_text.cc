@@ -18,11 +18,6 @@ constexpr size_t kMaxRanks = 1024;             // For one node.
 constexpr size_t kMaxCalls = 8;                // For one group.
 constexpr size_t kMaxMembersOfNode = 1 << 20;  // For all groups of all its ranks.
 
-bool IsInside(const GroupPicture& group) {
-  return std::any_of(group.latest.begin(), group.latest.end(),
-                     [](const CollectiveCall& call) { return call.inside; });
-}
-
 Json ToJson(const CollectiveCall& call) {
   return {call.sequence, call.op, call.sizes, call.inside};
 }
@@ -30,6 +25,7 @@ Json ToJson(const CollectiveCall& call) {
 Json ToJson(const GroupPicture& group) {
   Json json = {{"n", group.name}};
   if (!group.description.empty()) json["d"] = group.description;
+  if (!group.backend.empty()) json["b"] = group.backend;
   const bool inside = IsInside(group);
   if (inside && !group.members.empty()) json["m"] = RankList(group.members);
   Json calls = Json::array();
@@ -46,7 +42,8 @@ Json ToJson(const RankPicture& rank) {
   const std::pair<bool, char> marks[] = {
       {rank.ended, 'e'},  {rank.recorded, 'r'}, {rank.answers, 'a'},
       {rank.still, 'q'},  {rank.in_store, 's'}, {rank.in_p2p, 'p'},
-      {rank.traced, 't'}, {rank.busy, 'b'},     {rank.holds_interpreter, 'h'}};
+      {rank.traced, 't'}, {rank.busy, 'b'},     {rank.holds_interpreter, 'h'},
+      {rank.waits, 'w'},  {rank.on_device, 'd'}};
   for (const auto& [set, mark] : marks) {
     if (set) flags += mark;
   }
@@ -75,6 +72,7 @@ GroupPicture GroupOf(const Json& json, size_t* members_left) {
   GroupPicture group;
   group.name = WordOf(At(json, "n"));
   group.description = WordOf(At(json, "d"));
+  group.backend = WordOf(At(json, "b"));
   const Json& members = At(json, "m");
   if (members.is_string()) group.members = ParseRankList(members.get_ref<const std::string&>());
   if (group.members.size() > *members_left) group.members = {};
@@ -108,6 +106,8 @@ RankPicture RankOf(const Json& json, size_t* members_left) {
   rank.traced = is('t');
   rank.busy = is('b');
   rank.holds_interpreter = is('h');
+  rank.waits = is('w');
+  rank.on_device = is('d');
   const Json& groups = At(json, "g");
   for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroupsOfRank); ++i) {
     rank.groups.push_back(GroupOf(groups[i], members_left));

@@ -33,7 +33,7 @@ struct TapRequest::State : std::enable_shared_from_this<State> {
 
   void Begin(asio::io_context& loop, const std::string& path, const std::string& handler,
              Duration limit) {
-    request = absl::StrCat("POST /handler/", handler,
+    request = absl::StrCat(handler.empty() ? "GET" : "POST", " /handler/", handler,
                            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n"
                            "Connection: close\r\n\r\n");
     const absl::Status connected = Connect(path);

@@ -25,8 +25,8 @@ class TapRequest {
  public:
   static constexpr Duration kLimit = std::chrono::seconds(5);
 
-  // `handler` is the question: "fr_trace_json". `done` is called once, from the loop and never by
-  // the constructor; it may destroy the request.
+  // `handler` is the question: "fr_trace_json"; if empty, which questions the server knows. `done`
+  // is called once, from the loop and never by the constructor; it may destroy the request.
   //
   //   Unavailable - there is no such server, or it has ended.
   //   DeadlineExceeded - the server does not answer.

@@ -33,6 +33,8 @@ const char* KindName(HangKind kind) {
       return "crossed";
     case HangKind::kAllInside:
       return "all_inside";
+    case HangKind::kDevice:
+      return "device";
     case HangKind::kStore:
       return "store";
     case HangKind::kPeers:

@@ -4,6 +4,7 @@
 #include "rendezvous/hang/attribute_hang.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,9 +18,12 @@ namespace {
 
 constexpr char kDefaultGroup[] = "0";  // Torch's name of the group of all ranks.
 
-// What all ranks know of one group.
+using Pictures = std::map<Rank, const RankPicture*>;
+
+// What all ranks know of one group, by one backend.
 struct Group {
   std::string name;
+  bool on_devices = false;
   std::string description;
   std::set<Rank> members;
   std::map<Rank, const GroupPicture*> pictures;  // Of ranks that have called a collective of it.
@@ -65,21 +69,22 @@ struct Wait {
 };
 
 std::vector<Group> Groups(const std::vector<RankPicture>& ranks) {
-  std::map<std::string, Group> groups;
+  std::map<std::pair<std::string, std::string>, Group> groups;  // By name and backend.
   for (const RankPicture& rank : ranks) {
     for (const GroupPicture& picture : rank.groups) {
-      Group& group = groups[picture.name];
+      Group& group = groups[{picture.name, picture.backend}];
       group.name = picture.name;
+      group.on_devices = !picture.backend.empty();
       if (group.description.empty()) group.description = picture.description;
       group.members.insert(picture.members.begin(), picture.members.end());
       if (!picture.latest.empty()) group.pictures[rank.rank] = &picture;
     }
   }
   std::vector<Group> known;
-  for (auto& [name, group] : groups) {
+  for (auto& [key, group] : groups) {
     for (const auto& [rank, picture] : group.pictures) group.members.insert(rank);
     for (const RankPicture& rank : ranks) {
-      if (name == kDefaultGroup) group.members.insert(rank.rank);
+      if (group.name == kDefaultGroup) group.members.insert(rank.rank);
     }
     known.push_back(std::move(group));
   }
@@ -140,14 +145,24 @@ HangVerdict VerdictOn(HangKind kind, const Group& group, const CollectiveCall& c
                       ? absl::StrCat("group ", group.name)
                       : group.description;
   verdict.group_size = group.members.size();
+  verdict.on_devices = group.on_devices;
   verdict.collective = call;
   verdict.wavefront =
       absl::StrCat(static_cast<int>(kind), "/", group.name, "/", call.sequence, "/");
   return verdict;
 }
 
+// Returns true if no rank is in an earlier collective of that group. Beyond it nothing can be
+// compared: after a call that one rank has left out, the numbers mean different calls.
+bool IsEarliest(const Wait& wait, const std::vector<Wait>& waits) {
+  return std::none_of(waits.begin(), waits.end(), [&](const Wait& other) {
+    return other.group == wait.group && other.call->sequence < wait.call->sequence;
+  });
+}
+
 std::optional<HangVerdict> FindMismatch(const std::vector<Wait>& waits) {
   for (const Wait& wait : waits) {
+    if (!IsEarliest(wait, waits)) continue;
     std::vector<SameCall> calls = DifferentCalls(*wait.group, wait.call->sequence);
     if (calls.empty()) continue;
     HangVerdict verdict = VerdictOn(HangKind::kMismatch, *wait.group, *wait.call);
@@ -173,13 +188,22 @@ const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprit
   return widest;
 }
 
+// Returns true if the rank itself waits, and not only its device.
+bool WaitsItself(const RankPicture& rank, const Group& group) {
+  return !group.on_devices || rank.waits || rank.on_device;
+}
+
 // Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
 // send, recv or the master store counts only if there is no other.
 std::set<Rank> Sinks(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits) {
   std::set<Rank> sinks;
   for (const Wait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
+  Pictures pictures;
+  for (const RankPicture& rank : ranks) pictures[rank.rank] = &rank;
   for (const Wait& wait : waits) {
-    if (!wait.behind.empty()) sinks.erase(wait.rank);
+    if (!wait.behind.empty() && WaitsItself(*pictures.at(wait.rank), *wait.group)) {
+      sinks.erase(wait.rank);
+    }
   }
   std::set<Rank> free = sinks;
   for (const RankPicture& rank : ranks) {
@@ -218,6 +242,33 @@ HangVerdict Crossed(const std::vector<Wait>& waits) {
     absl::StrAppend(&verdict.wavefront, place, ";");
   }
   return verdict;
+}
+
+// Returns true if no rank can have completed `op` before all ranks have come to it.
+bool EndsForAllAtOnce(const std::string& op) {
+  constexpr absl::string_view kUneven[] = {"broadcast", "reduce", "gather", "scatter"};
+  return std::find(std::begin(kUneven), std::end(kUneven), op) == std::end(kUneven);
+}
+
+// All ranks have come to the collectives in which they are. If one has ended on some devices, the
+// others hold up what follows.
+HangVerdict AllCame(const std::vector<Wait>& waits) {
+  const Wait* told = nullptr;
+  for (const Wait& wait : waits) {
+    if (!IsEarliest(wait, waits)) continue;
+    if (told == nullptr) told = &wait;
+    const CollectiveCall& call = *wait.call;
+    const std::vector<Rank> inside = wait.group->Inside(call.sequence);
+    if (!wait.group->on_devices || inside.size() == wait.group->members.size() ||
+        !EndsForAllAtOnce(call.op)) {
+      continue;
+    }
+    HangVerdict verdict = VerdictOn(HangKind::kDevice, *wait.group, call);
+    verdict.culprits = inside;
+    absl::StrAppend(&verdict.wavefront, absl::StrJoin(inside, ","));
+    return verdict;
+  }
+  return VerdictOn(HangKind::kAllInside, *told->group, *told->call);
 }
 
 // Messages between two ranks have no numbers, so the amount that was moved so far tells whether any
@@ -279,7 +330,7 @@ HangVerdict Attribute(const std::vector<RankPicture>& ranks) {
   if (std::any_of(waits.begin(), waits.end(), [](const Wait& w) { return !w.behind.empty(); })) {
     return Crossed(waits);
   }
-  return VerdictOn(HangKind::kAllInside, *waits[0].group, *waits[0].call);
+  return AllCame(waits);
 }
 
 bool IsStopped(const RankPicture& rank) { return rank.state == 'T' || rank.state == 't'; }

@@ -18,6 +18,7 @@ enum class HangKind {
   kMismatch,   // Ranks have called different collectives, or with different sizes.
   kCrossed,    // Ranks use groups in different orders: each waits for another.
   kAllInside,  // All ranks of a group have come to the collective, and it does not end.
+  kDevice,     // All have come to it, and it has ended on some of their devices.
   kStore,      // All wait for keys in the master store that no rank has set.
   kPeers,      // All wait in calls between two ranks.
 };
@@ -37,13 +38,16 @@ struct HangVerdict {
   bool for_peers = false;      // in send or recv if true, else in the master store.
   size_t group_size = 0;
   CollectiveCall collective;    // The collective in which they wait.
+  bool on_devices = false;      // Their devices do; the ranks themselves may have gone on.
   std::vector<SameCall> calls;  // kMismatch: the rarest first. kCrossed: where the ranks are.
   std::string wavefront;        // Unchanged for as long as the same ranks hold up the same thing.
   bool busy = false;            // All culprits compute, read or write, or may wait for such a rank.
 };
 
 // Finds which ranks hold up the others. A rank in a collective waits for the ranks of its group
-// that have not come to it. A rank that is waited for and waits for no other is a culprit. Finds
+// that have not come to it. A rank that is waited for and waits for no other is a culprit. If
+// devices do the collectives, a rank that has handed them to its device and is elsewhere now waits
+// for nobody: a device's wait excuses only a rank that is seen to wait for it. Finds
 // nothing if all ranks are stopped, or if a debugger holds a culprit. Pure.
 HangVerdict AttributeHang(const std::vector<RankPicture>& ranks);
 

@@ -26,6 +26,11 @@ std::string Where(const HangVerdict& verdict) {
                       verdict.group);
 }
 
+std::string WhereAndWhat(const HangVerdict& verdict) {
+  const std::string& sizes = verdict.collective.sizes;
+  return absl::StrCat(Where(verdict), sizes.empty() ? "" : absl::StrCat(" (", sizes, ")"));
+}
+
 // "15 of 16 ranks are in all_reduce number 1204 of default_pg ([1024, 1024] Float)"
 std::string Waiting(const HangVerdict& verdict) {
   const size_t count = verdict.waiting.size();
@@ -33,10 +38,13 @@ std::string Waiting(const HangVerdict& verdict) {
     return absl::StrCat(count == 1 ? "Rank " : "Ranks ", RankList(verdict.waiting),
                         count == 1 ? " waits" : " wait", " for ", Where(verdict));
   }
-  const CollectiveCall& call = verdict.collective;
+  if (verdict.on_devices) {
+    return absl::StrCat("The ", count == 1 ? "device" : "devices", " of ", count, " of ",
+                        verdict.group_size, count == 1 ? " ranks is" : " ranks are", " in ",
+                        WhereAndWhat(verdict));
+  }
   return absl::StrCat(count, " of ", verdict.group_size, count == 1 ? " ranks is" : " ranks are",
-                      " in ", Where(verdict),
-                      call.sizes.empty() ? "" : absl::StrCat(" (", call.sizes, ")"));
+                      " in ", WhereAndWhat(verdict));
 }
 
 const RankPicture* Find(const std::vector<RankPicture>& ranks, Rank rank) {
@@ -87,6 +95,7 @@ std::string DescribeRank(const RankPicture& rank) {
   }
   if (rank.holds_interpreter) return absl::StrCat("holds the interpreter", in);
   if (rank.in_store) return absl::StrCat("waits for the master store", in);
+  if (rank.on_device) return absl::StrCat("waits for its device", in);
   if (rank.busy) return absl::StrCat("computes, reads or writes", in);
   if (rank.in_p2p) return absl::StrCat("waits for another rank", in);
   return rank.place.empty() ? "sleeps" : absl::StrCat("stands", in);
@@ -117,6 +126,11 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
       return absl::StrCat(Waiting(verdict),
                           ", and all have come to it: look at the network and the devices",
                           Lines(verdict.waiting, ranks, " "));
+    case HangKind::kDevice:
+      return absl::StrCat("All ", verdict.group_size, " ranks have called ", WhereAndWhat(verdict),
+                          ", and it has ended on ", verdict.group_size - verdict.culprits.size(),
+                          " of their devices: look at the device and the links of the others",
+                          Lines(verdict.culprits, ranks, " "));
     case HangKind::kStore:
       return absl::StrCat(Waiting(verdict), ", for keys that nobody has set",
                           Lines(verdict.waiting, ranks, " "));
@@ -151,6 +165,8 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPi
                                    : "it has not come to ");
     case HangKind::kMismatch:
       return say("ranks differ in what they have called as ");
+    case HangKind::kDevice:
+      return say("its device has not ended ");
     case HangKind::kCrossed:
       return say("ranks use groups in different orders, and it waits in ");
     default:

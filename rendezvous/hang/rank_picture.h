@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,9 +29,18 @@ struct GroupPicture {
   std::string description;             // For people; may be empty.
   std::vector<Rank> members;           // Empty if the rank does not know.
   std::vector<CollectiveCall> latest;  // In their order; empty if it has called none.
+  // Set if a call returns before it is done, because a device does it later: "nccl". A group may
+  // have one backend for each kind of device; each numbers its own collectives.
+  std::string backend = {};
 };
 
 inline constexpr size_t kMaxGroupsOfRank = 256;
+
+// True if a collective of the group is not over. Pure.
+inline bool IsInside(const GroupPicture& group) {
+  return std::any_of(group.latest.begin(), group.latest.end(),
+                     [](const CollectiveCall& call) { return call.inside; });
+}
 
 // One rank.
 struct RankPicture {
@@ -38,17 +48,19 @@ struct RankPicture {
   int local_rank = 0;
   std::string host;
   int pid = 0;
-  bool ended = false;     // It has exited with 0.
-  bool recorded = false;  // Its flight recorder has answered, now or before: `groups` are known.
-  bool answers = true;    // It has answered this time.
-  bool still = false;     // It has called no collective since the look before, as far as is known.
-  bool in_store = false;  // It waits for the master store.
-  bool in_p2p = false;    // It waits for one other rank; which one is unknown.
-  char state = '?';       // R, S, D, T … as in proc(5).
-  std::string kernel;     // The kernel's function in which it waits; may be empty.
-  bool traced = false;    // A debugger holds it.
-  bool busy = false;      // It computes, reads or writes.
-  uint64_t moved = 0;     // Grows while it sends, receives, reads or writes.
+  bool ended = false;      // It has exited with 0.
+  bool recorded = false;   // Its flight recorder has answered, now or before: `groups` are known.
+  bool answers = true;     // It has answered this time.
+  bool still = false;      // It has called no collective since the look before, as far as is known.
+  bool in_store = false;   // It waits for the master store.
+  bool in_p2p = false;     // It waits for one other rank; which one is unknown.
+  bool waits = false;      // Its main thread's stack shows that it waits for other ranks.
+  bool on_device = false;  // It runs, and its device has calls to complete: it waits for that.
+  char state = '?';        // R, S, D, T … as in proc(5).
+  std::string kernel;      // The kernel's function in which it waits; may be empty.
+  bool traced = false;     // A debugger holds it.
+  bool busy = false;       // It computes, reads or writes.
+  uint64_t moved = 0;      // Grows while it sends, receives, reads or writes.
   bool holds_interpreter = false;  // Its other threads do not get Python's lock.
   std::string place;               // The user's own line: "load (loader.py:88)"; may be empty.
   std::vector<GroupPicture> groups;

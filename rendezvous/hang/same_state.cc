@@ -17,17 +17,23 @@ std::string NameOf(const GroupPicture& group) {
   return group.description.empty() ? group.name : group.description;
 }
 
-// Describes the call that is not over: "all_reduce number 4 of default_pg ([4] Float)"; empty if
-// there is none.
-std::string InsideOf(const RankPicture& rank) {
+// The call that is not over: "all_reduce number 4 of default_pg ([4] Float)"; empty if there is
+// none.
+struct Inside {
+  std::string call;
+  bool on_device = false;
+};
+
+Inside InsideOf(const RankPicture& rank) {
   for (const GroupPicture& group : rank.groups) {
     for (const CollectiveCall& call : group.latest) {
       if (!call.inside) continue;
-      return absl::StrCat(call.op, " number ", call.sequence, " of ", NameOf(group),
-                          call.sizes.empty() ? "" : absl::StrCat(" (", call.sizes, ")"));
+      return {absl::StrCat(call.op, " number ", call.sequence, " of ", NameOf(group),
+                           call.sizes.empty() ? "" : absl::StrCat(" (", call.sizes, ")")),
+              !group.backend.empty()};
     }
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -41,9 +47,13 @@ std::string DescribeState(const RankPicture& rank) {
   const bool held = rank.state == 'T' || rank.state == 't' || rank.traced;
   if (held) return DescribeRank(rank);
   if (GoesOn(rank)) return "goes on";
-  const std::string inside = InsideOf(rank);
-  if (inside.empty()) return DescribeRank(rank);
-  return absl::StrCat("is in ", inside,
+  const Inside inside = InsideOf(rank);
+  if (inside.call.empty()) return DescribeRank(rank);
+  if (inside.on_device) {
+    return absl::StrCat("has given its device ", inside.call, ", which is not over, and ",
+                        DescribeRank(rank));
+  }
+  return absl::StrCat("is in ", inside.call,
                       rank.place.empty() ? "" : absl::StrCat(", in ", rank.place));
 }
 

@@ -124,6 +124,51 @@ class Hangs(Hanging):
                                    "rank 2 .*has not come to it: it sleeps"])
 
 
+class HangsOnDevices(jobs.JobTest):
+    """As with NCCL, a call returns before it is done, and a device does it later. The worker plays
+    torch's control server, so no torch and no GPU is needed."""
+
+    worker = str(lab.WORKERS / "device_worker.py")
+
+    def hangs(self, mode, *says):
+        run = self.nodes[0].start(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 8,
+                                  "--hang-action", "fail", "--shutdown-timeout", 1, self.worker,
+                                  mode, cwd=self.nodes[0].folder)
+        for pattern in says:
+            run.wait_for(pattern, 60)
+        self.assert_done([run], (128 + signal.SIGKILL,), 60)
+        self.assertEqual(run.err.count("no rank has gone on"), 1, str(run))
+
+    def test_a_rank_that_sleeps_is_named_though_the_others_have_run_ahead(self):
+        self.hangs("sleep", r"The devices of 2 of 3 ranks are in all_reduce number 4 of default_pg "
+                            r"\(\[4\] float32, 16 B\)",
+                   r"rank 2 \(.*\) has not come to it: it stands in idle_rank \(device_worker.py:")
+
+    def test_the_first_call_that_differs_is_shown(self):
+        self.hangs("op", "different collectives as number 4 of default_pg",
+                   "ranks 0,1: all_reduce", "rank 2: broadcast", "rank 2 .*differs from most")
+
+    def test_groups_that_are_used_in_different_orders_are_shown(self):
+        self.hangs("crossed", "different orders", "ranks 0,1: in all_reduce number 1 of tp",
+                   "rank 2: in all_reduce number 1 of dp", "rank 2 .* it waits for its device|"
+                   "rank 2 .* waits for its device")
+
+    def test_a_rank_that_left_its_device_waiting_is_named(self):
+        self.hangs("elsewhere", "are in all_reduce number 1 of dp",
+                   r"rank 2 \(.*\) has not come to it: it stands in idle_rank")
+
+    def test_the_device_on_which_a_call_does_not_end_is_named(self):
+        self.hangs("device", "All 3 ranks have called all_reduce number 4 of default_pg .* has "
+                             "ended on 2 of their devices",
+                   r"rank 2 \(.*\) waits for its device in synchronize \(device_worker.py:")
+
+    def test_exchanges_that_are_over_are_no_hang(self):
+        run = self.nodes[0].run(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 2,
+                                self.worker, "exchanges", cwd=self.nodes[0].folder)
+        self.assertEqual(run.code, 0, str(run))
+        self.assertNotIn("has gone on", run.err)
+
+
 class HangsAgain(WithTap):
     def test_a_hang_after_a_restart_is_found_as_well(self):
         run = self.hlaunch("--nproc-per-node", 2, "--hang-timeout", 8, "--hang-action", "fail",

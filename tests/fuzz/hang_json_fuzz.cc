@@ -52,6 +52,15 @@ void CheckFlightRecord(absl::string_view json) {
   Judge({one, other});
 }
 
+// The questions become part of a request.
+void CheckQuestions(absl::string_view json) {
+  const std::vector<std::string> questions = RecorderQuestions(json);
+  HLAUNCH_CHECK(questions.size() <= 8);
+  for (const std::string& question : questions) {
+    HLAUNCH_CHECK(question.find_first_of(" \r\n") == question.npos);
+  }
+}
+
 // Values that were read are written so that they are read back as the same.
 void CheckPictures(absl::string_view text) {
   const std::optional<std::vector<RankPicture>> pictures = ParsePictures(text);
@@ -87,6 +96,7 @@ void CheckTold(absl::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckFlightRecord(bytes);
+  hlaunch::CheckQuestions(bytes);
   hlaunch::CheckPictures(bytes);
   hlaunch::CheckStacks(bytes);
   hlaunch::CheckTold(bytes);

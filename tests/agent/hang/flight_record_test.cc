@@ -32,6 +32,12 @@ std::string Record(const std::vector<std::string>& entries) {
       R"("}},"version":"2.10"})");
 }
 
+std::vector<int64_t> Numbers(const GroupPicture& group) {
+  std::vector<int64_t> numbers;
+  for (const CollectiveCall& call : group.latest) numbers.push_back(call.sequence);
+  return numbers;
+}
+
 TEST(ParseFlightRecord, KnowsTheLastCollectivesOfEachGroup) {
   const auto record =
       ParseFlightRecord(Record({Entry("0", 1, true), Entry("0", 2, true), Entry("1", 1, false)}));
@@ -57,17 +63,80 @@ TEST(ParseFlightRecord, KeepsTheFirstThatIsNotOverHoweverManyFollow) {
   for (int i = 1; i <= 20; ++i) entries.push_back(Entry("0", i, i < 5));
   const auto record = ParseFlightRecord(Record(entries));
   ASSERT_TRUE(record);
-  EXPECT_EQ(record->groups[0].latest.size(), 4u);
-  EXPECT_EQ(record->groups[0].latest.front().sequence, 5);
-  EXPECT_EQ(record->groups[0].latest.back().sequence, 20);
+  EXPECT_THAT(Numbers(record->groups[0]), ElementsAre(4, 5, 19, 20));
 }
 
 TEST(ParseFlightRecord, OrdersARecorderThatHasWrapped) {
   const auto record = ParseFlightRecord(Record(
       {Entry("0", 8, true), Entry("0", 9, false), Entry("0", 6, true), Entry("0", 7, true)}));
   ASSERT_TRUE(record);
-  EXPECT_EQ(record->groups[0].latest.front().sequence, 6);
-  EXPECT_EQ(record->groups[0].latest.back().sequence, 9);
+  EXPECT_THAT(Numbers(record->groups[0]), ElementsAre(6, 7, 8, 9));
+}
+
+// An entry as torch 2.5 to 2.14 write it with NCCL, without fields that are not read.
+std::string NcclEntry(absl::string_view name, absl::string_view state, bool retired, int collective,
+                      int p2p = 0) {
+  return absl::StrCat(
+      R"({"collective_seq_id":)", collective, R"(,"p2p_seq_id":)", p2p,
+      R"(,"input_dtypes":["Float"],"input_sizes":[[4]],"is_p2p":)", p2p > 0 ? "true" : "false",
+      R"(,"process_group":["0","default_pg"],"profiling_name":"nccl:)", name, R"(","retired":)",
+      retired ? "true" : "false", R"(,"state":")", state, R"("})");
+}
+
+TEST(ParseFlightRecord, TellsWhatADeviceDoesLater) {
+  const auto record = ParseFlightRecord(Record({NcclEntry("all_reduce", "completed", true, 1),
+                                                NcclEntry("all_reduce", "started", false, 2),
+                                                NcclEntry("all_reduce", "scheduled", false, 3)}));
+  ASSERT_TRUE(record);
+  const GroupPicture& group = record->groups.at(0);
+  EXPECT_EQ(group.backend, "nccl");
+  EXPECT_EQ(group.latest.at(0).op, "all_reduce");
+  EXPECT_FALSE(group.latest.at(0).inside);
+  EXPECT_TRUE(group.latest.at(1).inside);
+  EXPECT_TRUE(group.latest.at(2).inside);
+}
+
+TEST(ParseFlightRecord, KeepsTheNumbersOfTwoBackendsOfAGroupApart) {
+  const auto record =
+      ParseFlightRecord(Record({Entry("0", 7, true), NcclEntry("barrier", "scheduled", false, 1)}));
+  ASSERT_TRUE(record);
+  ASSERT_EQ(record->groups.size(), 2u);
+  EXPECT_EQ(record->groups[0].backend, "");
+  EXPECT_THAT(Numbers(record->groups[0]), ElementsAre(7));
+  EXPECT_EQ(record->groups[1].backend, "nccl");
+  EXPECT_THAT(Numbers(record->groups[1]), ElementsAre(1));
+}
+
+TEST(ParseFlightRecord, TakesTheStateOfABlockForThatOfItsCalls) {
+  // Torch never says of the calls of a block that they are over.
+  const std::vector<std::string> exchange = {NcclEntry("send 0->1", "scheduled", false, 0, 1),
+                                             NcclEntry("recv 0<-1", "scheduled", false, 0, 1)};
+  for (const bool over : {true, false}) {
+    std::vector<std::string> entries = exchange;
+    entries.push_back(NcclEntry("coalesced", over ? "completed" : "scheduled", over, 0, 1));
+    EXPECT_EQ(ParseFlightRecord(Record(entries))->device_in_p2p, !over);
+  }
+  EXPECT_TRUE(ParseFlightRecord(Record(exchange))->device_in_p2p);
+  EXPECT_FALSE(ParseFlightRecord(Record(exchange))->in_p2p);
+  const auto gathered = ParseFlightRecord(Record({NcclEntry("all_gather", "scheduled", false, 4),
+                                                  NcclEntry("coalesced", "completed", true, 4)}));
+  EXPECT_FALSE(IsInside(gathered->groups.at(0)));
+}
+
+TEST(RecorderQuestions, AskEachRecorderThatIsThere) {
+  EXPECT_THAT(RecorderQuestions(R"(["ping","fr_trace_json","dump_nccl_trace_pickle"])"),
+              ElementsAre("fr_trace_json"));
+  EXPECT_THAT(RecorderQuestions(R"(["dump_nccl_trace_json","fr_trace_json","dump_traceback"])"),
+              ElementsAre("dump_nccl_trace_json", "fr_trace_json"));
+  EXPECT_THAT(RecorderQuestions(R"(["c10d_health_check","dump_xccl_trace_json","fr_trace_json"])"),
+              ElementsAre("dump_xccl_trace_json", "fr_trace_json", "fr_trace_json?backend=nccl2",
+                          "fr_trace_json?backend=nccl-lazy"));
+  EXPECT_THAT(RecorderQuestions("[]"), IsEmpty());
+  EXPECT_THAT(RecorderQuestions("nonsense"), ElementsAre("fr_trace_json"));
+  std::vector<std::string> many(100, R"("dump_x_trace_json")");
+  EXPECT_EQ(RecorderQuestions(absl::StrCat("[", absl::StrJoin(many, ","), "]")).size(), 8u);
+  EXPECT_THAT(RecorderQuestions(R"(["dump_a b\r\n_trace_json","dump_/../_trace_json"])"),
+              IsEmpty());
 }
 
 TEST(ParseFlightRecord, TellsCallsToSingleRanksApart) {

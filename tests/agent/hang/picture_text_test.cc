@@ -35,6 +35,17 @@ RankPicture Waiting() {
   return rank;
 }
 
+TEST(PictureText, SaysWhatDevicesDo) {
+  RankPicture rank = Waiting();
+  rank.waits = rank.on_device = true;
+  rank.groups[1].backend = "nccl";
+  const RankPicture told = ParsePictures(PictureText({rank}))->front();
+  EXPECT_TRUE(told.waits && told.on_device);
+  EXPECT_EQ(told.groups[0].backend, "");
+  EXPECT_EQ(told.groups[1].backend, "nccl");
+  EXPECT_FALSE(ParsePictures(PictureText({Waiting()}))->front().on_device);
+}
+
 TEST(PictureText, SaysAllOfAGroupInWhichTheRankWaitsAndTheLastOfOthers) {
   const auto pictures = ParsePictures(PictureText({Waiting()}));
   ASSERT_TRUE(pictures);

@@ -227,5 +227,98 @@ TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(6));
 }
 
+// A picture with calls that its device does in the group of all ranks; the rank waits for it.
+RankPicture OnDevice(Rank rank, std::vector<CollectiveCall> calls) {
+  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, std::move(calls), "nccl"}});
+  picture.on_device = true;
+  return picture;
+}
+
+TEST(AttributeHang, NamesTheRankThatHasNotComeWhereTheOthersHaveRunAhead) {
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ranks.push_back(OnDevice(rank, {Call(3, false), Call(4, true), Call(40, true)}));
+  }
+  ranks[1].groups[0].latest = {Call(2, false), Call(3, false)};
+  ranks[1].on_device = false;
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_FALSE(verdict.busy);
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "The devices of 2 of 3 ranks are in all_reduce number 4 of default_pg ([4] Float);\n"
+            "  rank 1 (node0, local rank 1, pid 101) has not come to it: it stands in load "
+            "(loader.py:88)");
+}
+
+TEST(AttributeHang, ExcusesNoRankByItsDeviceWhichIsNotSeenToWaitForIt) {
+  // Rank 1 has handed its device a call of tp, in which it waits for rank 0, and sleeps before dp.
+  std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}, "nccl"},
+                                                {"2", "tp", {0, 1}, {Call(6, false)}, "nccl"}}),
+                                    Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}, "nccl"},
+                                                {"2", "tp", {0, 1}, {Call(7, true)}, "nccl"}})};
+  ranks[0].on_device = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].on_device = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
+  ranks[1].on_device = false;
+  ranks[1].waits = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
+}
+
+TEST(AttributeHang, ComparesOnlyTheFirstCallThatIsNotOver) {
+  // Rank 2 has left out a call, so all of its later ones differ as well.
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true), Call(5, true, "broadcast")}),
+                                    OnDevice(1, {Call(4, true), Call(5, true, "broadcast")}),
+                                    OnDevice(2, {Call(4, true, "broadcast"), Call(5, true)})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kMismatch);
+  EXPECT_EQ(verdict.collective.sequence, 4);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  // The devices of two ranks are still in a call in which they agree.
+  for (const size_t rank : {0, 1}) {
+    ranks[rank].groups[0].latest.insert(ranks[rank].groups[0].latest.begin(), Call(3, true));
+  }
+  ranks[2].groups[0].latest.insert(ranks[2].groups[0].latest.begin(), Call(3, false));
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kDevice);
+}
+
+TEST(AttributeHang, NamesTheDeviceOnWhichACollectiveDoesNotEnd) {
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    ranks.push_back(OnDevice(rank, {Call(22, false), Call(23, true)}));
+  }
+  ranks[2].groups[0].latest = {Call(22, true), Call(23, true)};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kDevice);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "All 4 ranks have called all_reduce number 22 of default_pg ([4] Float), and it has "
+            "ended on 3 of their devices: look at the device and the links of the others\n"
+            "  rank 2 (node0, local rank 2, pid 102) waits for its device");
+  EXPECT_EQ(DescribeCulprit(verdict, ranks, 2, kAge),
+            "hangs: its device has not ended all_reduce number 22 of default_pg for 75 s: it waits "
+            "for its device");
+  // A broadcast ends on its root before the others have come to it.
+  for (RankPicture& rank : ranks) rank.groups[0].latest[0].op = "broadcast";
+  EXPECT_THAT(AttributeHang(ranks).culprits, IsEmpty());
+}
+
+TEST(AttributeHang, BlamesNoDeviceWhereAllAreInTheCall) {
+  const HangVerdict verdict =
+      AttributeHang({OnDevice(0, {Call(2, true)}), OnDevice(1, {Call(2, true)})});
+  EXPECT_EQ(verdict.kind, HangKind::kAllInside);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+}
+
+TEST(AttributeHang, KeepsTheNumbersOfTwoBackendsOfOneGroupApart) {
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  for (RankPicture& rank : ranks) {
+    rank.groups.push_back({"0", "default_pg", {}, {Call(90, false)}});
+  }
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace hlaunch

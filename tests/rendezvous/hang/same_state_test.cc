@@ -38,6 +38,12 @@ TEST(DescribeState, SaysWhatARankDoes) {
   EXPECT_EQ(DescribeState(rank), "goes on");
   rank.state = 'T';
   EXPECT_EQ(DescribeState(rank), "is stopped (SIGSTOP, or job control); kill -CONT lets it go on");
+  rank = Picture(0, 4, true);
+  rank.groups[0].backend = "nccl";
+  rank.on_device = true;
+  EXPECT_EQ(DescribeState(rank),
+            "has given its device all_reduce number 4 of default_pg ([4] Float), which is not "
+            "over, and waits for its device");
   rank = Picture(0, 3, false);
   rank.place = "load (loader.py:88)";
   EXPECT_EQ(DescribeState(rank), "stands in load (loader.py:88)");
