@@ -62,6 +62,8 @@ struct ClusterPlace {
   // part.
   std::optional<NodeTasks> tasks;
   bool told_elsewhere = false;  // Another process tells the user about errors.
+  // The nodes of --nnodes were started all at once, and nobody starts one of them again.
+  bool started_once = false;
   // The message if there are several nodes and nothing says where they meet.
   std::string no_endpoint;
   // A warning if nothing says how many nodes there are; empty: no warning.

@@ -443,3 +443,4 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
 }
 
 }  // namespace hlaunch
+  place.started_once = true;  // Slurm starts no task of a step again.

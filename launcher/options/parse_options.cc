@@ -406,6 +406,7 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   }
   HLAUNCH_RETURN_IF_ERROR(taken.status());
   options.tasks = std::move(taken->tasks);
+  options.policy.started_nodes = taken->started_nodes;
   options.cluster_warnings = std::move(taken->warnings);
   for (FoundValue& value : raw.given) {
     const bool is_nnodes = string_view(value.row->name) == "--nnodes";

@@ -40,6 +40,11 @@ string_view MaxNodes(string_view nnodes) {
   return colon == nnodes.npos ? nnodes : nnodes.substr(colon + 1);
 }
 
+int NumberOf(string_view text) {
+  int number = 0;
+  return absl::SimpleAtoi(text, &number) ? number : 0;
+}
+
 // Turns "2:4" into "2:3" if three nodes were started, so that no node waits for a fourth. Returns
 // an empty string if the typed text can stay.
 std::string WithoutAbsent(string_view typed, string_view started) {
@@ -168,6 +173,10 @@ absl::StatusOr<TakenPlace> TakePlace(const ClusterPlace& place,
   if (several) taken.warnings = place.warnings;
   if (several && typed_nnodes != nullptr && found_nnodes != nullptr) {
     taken.nnodes = WithoutAbsent(typed_nnodes->value, found_nnodes->value);
+  }
+  // Where the user says where the nodes meet, others may come, too.
+  if (several && place.started_once && found_nnodes != nullptr && !given.has_meeting()) {
+    taken.started_nodes = NumberOf(found_nnodes->value);
   }
   bool meets = given.has_meeting();
   for (PlaceValue value : place.values) {

@@ -21,6 +21,7 @@ struct TakenPlace {
   std::vector<std::string> warnings;  // One line each.
   std::optional<NodeTasks> tasks;     // This node's tasks, if its workers run in them.
   std::string nnodes;                 // Replaces the typed --nnodes. Empty: the typed value stays.
+  int started_nodes = 0;              // As in JobPolicy.
 };
 
 // The options for a command that is run separately on each host. A command that starts all hosts

@@ -686,6 +686,7 @@ v1::Policy ToProto(const JobPolicy& policy) {
   *out.mutable_boundary_limit() = DurationToProto(policy.boundary_limit);
   out.set_node_multiple(policy.node_multiple);
   out.set_on_partition(static_cast<v1::PreflightAction>(static_cast<int>(policy.on_partition) + 1));
+  out.set_started_nodes(policy.started_nodes);
   return out;
 }
 
@@ -733,6 +734,8 @@ static absl::Status ElasticFromProto(const v1::Policy& in, JobPolicy& out) {
   HLAUNCH_RETURN_IF_ERROR(InRange("on_partition", in.on_partition(),
                                   v1::PREFLIGHT_ACTION_UNSPECIFIED, v1::PREFLIGHT_ACTION_FAIL));
   out.on_partition = static_cast<PreflightAction>(std::max(in.on_partition() - 1, 0));
+  HLAUNCH_RETURN_IF_ERROR(InRange("started_nodes", in.started_nodes(), 0, kMaxNodes));
+  out.started_nodes = in.started_nodes();
   return absl::OkStatus();
 }
 

@@ -110,6 +110,8 @@ struct JobPolicy {
   int node_multiple = 1;  // The number of nodes in a round is a multiple of this.
   // What happens to nodes that reach the rendezvous, but not the other nodes, while workers run.
   PreflightAction on_partition = PreflightAction::kExclude;
+  // So many nodes were started, each once, and nobody starts one of them again. 0: unknown.
+  int started_nodes = 0;
 };
 
 // The description of a node, sent once when it joins.

@@ -25,7 +25,9 @@ void TakeEarlier(std::optional<Instant>& next, const std::optional<Instant>& t) 
 }  // namespace
 
 Gathering::Gathering(const DurableRecord& record, Membership& membership)
-    : record_(record), membership_(membership) {}
+    : record_(record), membership_(membership) {
+  if (record_->policy.started_nodes > 0) Expect(record_->policy.started_nodes, 0);
+}
 
 void Gathering::FirstJoin(Instant t) {
   join_deadline_ = t + record_->policy.join_timeout;
@@ -87,6 +89,13 @@ QuorumRule Gathering::Rule() const {
   return rule;
 }
 
+void Gathering::NoteWhoIsHere() {
+  if (!expected_) return;
+  for (const auto& [id, seat] : membership_.seats()) {
+    if (!seat.left && came_.size() < kMaxNodes) came_.insert(id);
+  }
+}
+
 // Who was seen to go may be the same as one that was told to have ended, so only the larger number
 // counts. Requires: `expected_` is set.
 int Gathering::ExpectedNodes() const {
@@ -131,9 +140,7 @@ std::optional<Gathering::Look> Gathering::LookForRound(Instant t) {
     return Look{std::nullopt, WaitForPause(record_->policy, record_->restart_log)};
   }
   begins_at_.reset();
-  for (const auto& [id, seat] : membership_.seats()) {
-    if (expected_ && !seat.left && came_.size() < kMaxNodes) came_.insert(id);
-  }
+  NoteWhoIsHere();
   QuorumRule rule = Rule();
   if (AwaitsReplacement(t)) rule.min_nodes = std::max(rule.min_nodes, rule.previous_nodes);
   const int attached = membership_.attached();

@@ -53,8 +53,12 @@ class Gathering {
   void MarkUnfit(const std::string& node_id);
 
   // Only `nodes` nodes were started, each once, and `ended` of them have ended. So nobody is
-  // awaited in vain: neither these nor nodes that have left or were given up.
+  // awaited in vain: neither these nor nodes that have left or were given up. JobPolicy's
+  // started_nodes says the same from the start.
   void Expect(int nodes, int ended) { expected_ = {nodes, ended}; }
+
+  // Another rendezvous led the job until now: the nodes of its record have come.
+  void Resume() { NoteWhoIsHere(); }
 
   // Looks, if it is time; else returns nothing. Requires: a round forms.
   std::optional<Look> LookForRound(Instant t);
@@ -79,6 +83,7 @@ class Gathering {
   std::vector<Candidate> Candidates(std::vector<Seat*>* seats, Instant t);
   std::vector<Candidate> Waiting(Instant t) const;
   QuorumRule Rule() const;
+  void NoteWhoIsHere();
   int ExpectedNodes() const;
   bool AwaitsReplacement(Instant t) const;
   void StopGrowing();

@@ -64,6 +64,7 @@ void RoundMachine::Resume(Instant t) {
       if (0 <= local && local < seat.info.nproc) ++seat.failures_seen;
     }
   }
+  gathering_.Resume();
   const JobState state = record_->state;
   if (state == JobState::kRunning && !record_->failures.empty()) failures_.Resume(t);
   if (state == JobState::kForming) gathering_.Form(t);

@@ -63,6 +63,27 @@ class SlurmTest(unittest.TestCase):
     def told(self, runs):
         return "\n".join(str(run) for run in runs)
 
+    def process_of(self, run, node, who):
+        """The pid, on this machine, of a process of the run on `node`."""
+        job = self.slurm.job_of(run)
+
+        def is_hlaunch(pid):  # And not the check of the node that an agent starts.
+            words = lab.command_line(pid).split(" ")
+            return words[0].endswith("/hlaunch") and words[1:2] != ["check"]
+
+        for pid in filter(is_hlaunch, lab.descendants(node.init)):
+            try:
+                seen = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            if f"SLURM_JOB_ID={job}" not in seen:
+                continue
+            is_task_0 = "SLURM_LOCALID=0" in seen
+            is_keeper = any(is_hlaunch(child) for child in lab.children(pid))
+            if is_task_0 == who.startswith("agent") and is_keeper == who.endswith("keeper"):
+                return pid
+        raise AssertionError(f"no {who} on {node.name}: {node.processes()}")
+
     def assert_done(self, run, code=0, timeout=60):
         self.assertEqual(run.wait(timeout), code, f"{run}\n{self.slurm.logs()}")
 
@@ -116,6 +137,18 @@ class Steps(SlurmTest):
         worlds = sorted(json.loads(line)["WORLD_SIZE"] for line in told)
         self.assertEqual(worlds, ["1", "2", "2"], out.read_text(encoding="utf-8"))
         self.assertTrue(lab.poll(lambda: self.state_of(job) == "COMPLETED", 15, 0.2))
+
+    def test_a_node_whose_agent_is_killed_is_not_awaited(self):
+        """Slurm starts no task of a step again. With a last call the next round would not begin."""
+        run = self.srun("--nnodes", "2:3", "--max-restarts", "1", "--last-call", "3600", jobs.WORKER,
+                        "env", "finish", "1", "sleep", "600")
+        run.wait_for("(?s)(ENV .*){3}", 30)
+        os.kill(self.process_of(run, self.slurm.nodes[2], "agent"), signal.SIGKILL)
+        run.wait_for("(?s)(finished.*){2}", 60)
+        worlds = [(worker["NODE_RANK"], worker["WORLD_SIZE"])
+                  for worker in jobs.environments(run)[3:]]
+        self.assertEqual(sorted(worlds), [("0", "2"), ("1", "2")], str(run))
+        self.assertEqual(run.wait(30), jobs.AGENT_LOST, str(run))
 
     def test_several_tasks_on_a_node_run_alone_where_that_is_said(self):
         run = self.srun("--standalone", jobs.WORKER, "env", nodes=1, options=["-n2"])
@@ -255,27 +288,6 @@ class Tasks(SlurmTest):
         for victim, run in runs.items():
             self.assertNotEqual(run.wait(60), 0, f"{victim}: {run}")
         self.assert_nothing_left(self.told(runs.values()))
-
-    def process_of(self, run, node, who):
-        """The pid, on this machine, of a process of the run on `node`."""
-        job = self.slurm.job_of(run)
-
-        def is_hlaunch(pid):  # And not the check of the node that an agent starts.
-            words = lab.command_line(pid).split(" ")
-            return words[0].endswith("/hlaunch") and words[1:2] != ["check"]
-
-        for pid in filter(is_hlaunch, lab.descendants(node.init)):
-            try:
-                seen = pathlib.Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if f"SLURM_JOB_ID={job}" not in seen:
-                continue
-            is_task_0 = "SLURM_LOCALID=0" in seen
-            is_keeper = any(is_hlaunch(child) for child in lab.children(pid))
-            if is_task_0 == who.startswith("agent") and is_keeper == who.endswith("keeper"):
-                return pid
-        raise AssertionError(f"no {who} on {node.name}: {node.processes()}")
 
     def test_what_slurm_sends_to_all_tasks_reaches_each_worker(self):
         run = self.srun(jobs.WORKER, "signals", "sleep", "600", nodes=2,
@@ -491,7 +503,8 @@ class NodeDies(SlurmTest):
         fixed, elastic = (
             self.srun(*options, "--loss-limit", "6", jobs.WORKER, "env", "finish", "1", "sleep",
                       "600", options=["--no-kill"])
-            for options in ((), ("--nnodes", "2:3", "--max-restarts", "1", "--last-call", "15")))
+            # Nobody starts node2 again, so there is no last call.
+            for options in ((), ("--nnodes", "2:3", "--max-restarts", "1", "--last-call", "3600")))
         for run in (fixed, elastic):
             run.wait_for("(?s)(ENV .*){3}", 30)
         self.slurm.nodes[2].power_off()

@@ -67,6 +67,20 @@ TEST(TakePlace, WaitsForNoNodeThatWasNotStarted) {
             "1:4 rank -1 at h:1 x 2 id ");
 }
 
+TEST(TakePlace, KnowsThatNobodyStartsAStepsNodesAgain) {
+  const auto started = [](std::vector<const char*> words) {
+    return ParseOnNode(std::move(words))->policy.started_nodes;
+  };
+  EXPECT_EQ(started({}), 2);
+  EXPECT_EQ(started({"--nnodes", "1:4"}), 2);
+  EXPECT_EQ(started({"--rdzv-id", "x", "--master-port", "29600"}), 2);
+  EXPECT_EQ(started({"--nnodes", "1:4", "--rdzv-endpoint", "service"}), 0) << "others may come";
+  EXPECT_EQ(started({"--rdzv-endpoint", "service"}), 0);
+  EXPECT_EQ(started({"--nnodes", "1"}), 0);
+  EXPECT_EQ(started({"--standalone"}), 0);
+  EXPECT_EQ(started({"--cluster", "none"}), 0);
+}
+
 TEST(TakePlace, SaysThatABatchScriptKeepsItsSignals) {
   const auto cautions = [](std::vector<const char*> words, const char* task) {
     words.insert(words.begin(), "hlaunch");

@@ -39,6 +39,7 @@ JobPolicy SomePolicy() {
   policy.boundary_limit = std::chrono::seconds(300);
   policy.node_multiple = 2;
   policy.on_partition = PreflightAction::kFail;
+  policy.started_nodes = 5;
   return policy;
 }
 
@@ -49,11 +50,12 @@ void ExpectEqual(const JobPolicy& a, const JobPolicy& b) {
             std::tie(b.min_nodes, b.max_nodes, b.spares, b.max_restarts, b.join_timeout,
                      b.last_call, b.lease.lease, b.lease.loss_limit, b.lease.margin, b.preflight,
                      b.preflight_action, b.preflight_share, b.max_stuck_restarts, b.on_host_loss));
-  EXPECT_EQ(
-      std::tie(a.restart_window, a.restart_pause, a.restart_on, a.end_on, a.free_on, a.on_join,
-               a.on_loss, a.grow_interval, a.boundary_limit, a.node_multiple, a.on_partition),
-      std::tie(b.restart_window, b.restart_pause, b.restart_on, b.end_on, b.free_on, b.on_join,
-               b.on_loss, b.grow_interval, b.boundary_limit, b.node_multiple, b.on_partition));
+  EXPECT_EQ(std::tie(a.restart_window, a.restart_pause, a.restart_on, a.end_on, a.free_on,
+                     a.on_join, a.on_loss, a.grow_interval, a.boundary_limit, a.node_multiple,
+                     a.on_partition, a.started_nodes),
+            std::tie(b.restart_window, b.restart_pause, b.restart_on, b.end_on, b.free_on,
+                     b.on_join, b.on_loss, b.grow_interval, b.boundary_limit, b.node_multiple,
+                     b.on_partition, b.started_nodes));
 }
 
 NodeInfo SomeNode() {

@@ -117,6 +117,44 @@ TEST(RoundTable, AwaitsNoStartedNodeThatIsGone) {
   EXPECT_EQ(job.Told(0).assignment.num_nodes, 2);
 }
 
+TEST(RoundTable, AwaitsNoNodeThatNobodyStartsAgain) {
+  JobPolicy policy = Policy(2, 3, 2);
+  policy.started_nodes = 3;
+  Job job(policy);
+  job.Run(3);
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "killed", job.now).ok());
+  for (int i : {0, 2}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).assignment.num_nodes, 2);
+}
+
+TEST(RoundTable, AwaitsANodeThatWasStartedAndIsSilent) {
+  JobPolicy policy = Policy(1, 3, 2);
+  policy.started_nodes = 3;
+  Job job(policy);
+  job.Run(3);
+  job.Pass(seconds(6), {0, 1});  // Node 2 is suspect, and may be heard again.
+  ASSERT_TRUE(job.table.NodeDied("id1", 2, "killed", job.now).ok());
+  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  ASSERT_TRUE(job.Say(2, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(0).assignment.num_nodes, 2);
+}
+
+TEST(RoundTable, AwaitsNoNodeOfAStepThatIsGoneWhereAnotherNodeLeads) {
+  JobPolicy policy = Policy(2, 3, 2);
+  policy.started_nodes = 3;
+  Job before(policy);
+  before.Run(3);
+  Job job(before, seconds(1));  // As after the death of the node that led.
+  for (int i : {1, 2}) {
+    ASSERT_TRUE(
+        job.table.Join(job.Info(i), Says(1, Phase::kRunning), /*local=*/i == 1, job.now).ok());
+  }
+  ASSERT_TRUE(job.table.NodeDied("id0", 1, "killed", job.now).ok());
+  for (int i : {1, 2}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  EXPECT_EQ(job.Told(1).assignment.num_nodes, 2);
+}
+
 TEST(RoundTable, ASilentNodeBeginsNoRound) {
   Job job(2, 2);
   ASSERT_TRUE(job.Join(0).ok());
