@@ -376,6 +376,18 @@ std::optional<uint16_t> PortOfStep(absl::string_view job_id) {
   return MeetingPort(job, step);
 }
 
+// Returns whether srun --pty started this in a task of several of its node, and not below a shell
+// in the first one. The shells of the other tasks read no command.
+bool IsTaskUnderPty(const Surroundings& surroundings) {
+  const Environment& environment = surroundings.environment;
+  const auto counts = ExpandCounts(environment.Get("SLURM_STEP_TASKS_PER_NODE"), kMaxNodes);
+  if (!counts.ok() || counts->empty() || counts->front() < 2) return false;
+  const auto& ancestors = surroundings.ancestors;
+  const int task = IntFrom(environment.Get("SLURM_TASK_PID"), 1, 1 << 30);
+  return environment.Get("SLURM_PROCID") != "0" ||
+         (!ancestors.empty() && ancestors.front() == task);
+}
+
 ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   const Environment& environment = surroundings.environment;
   const std::string job = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
@@ -386,6 +398,15 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {
     const std::string reason =
         absl::StrCat("Slurm step ", step->name, " is a shell (SLURM_PTY_PORT: srun --pty)");
+    if (step_nodes <= 1 && IsTaskUnderPty(surroundings)) {
+      return RefusedTask(
+          "slurm",
+          absl::StrCat("Slurm step ", step->name, " has several tasks under srun --pty, which ",
+                       "would each run by itself: leave --pty out, or write srun -N1 -n1 --pty ",
+                       "hlaunch --nproc-per-node ", environment.Get("SLURM_STEP_NUM_TASKS"),
+                       " ..."),
+          environment.Get("SLURM_PROCID"));
+    }
     if (step_nodes <= 1) {
       return NoPlace(
           absl::StrCat(reason, "; --cluster slurm takes it for a job's part all the same"));
@@ -423,6 +444,7 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   ClusterPlace place;
   place.cluster = "slurm";
   place.reason = absl::StrCat("a task of Slurm step ", step->name, " (SLURM_STEP_ID)");
+  place.started_once = true;  // Slurm starts no task of a step again.
   place.Add("--nnodes", absl::StrCat(nodes->count()), "SLURM_STEP_NUM_NODES", "nodes of the step");
   place.Add("--node-rank", absl::StrCat(nodes->rank), "SLURM_NODEID",
             absl::StrCat("this is ", node, ", in the order of SLURM_STEP_NODELIST"));
@@ -443,4 +465,3 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
 }
 
 }  // namespace hlaunch
-  place.started_once = true;  // Slurm starts no task of a step again.

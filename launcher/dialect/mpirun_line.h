@@ -33,6 +33,7 @@ struct MpirunLine {
   bool tells = false;                // or at least what it reports by default.
   bool reads_stdin = true;           // Rank 0 reads stdin, as with mpirun.
   bool every_word = false;           // Called as mpirun: its defaults apply too.
+  bool in_tasks = false;             // A task of a scheduler calls it, and each task runs a rank.
   std::vector<std::string> remarks;  // On words that change nothing here; one line each.
 };
 

@@ -88,7 +88,12 @@ void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (!line.per_node.empty()) words.push_back(absl::StrCat("--nproc-per-node=", line.per_node));
   const bool none = line.ranks.empty() && line.per_node.empty() && !elsewhere;
   const bool own = Says(line, "--nproc-per-node");
-  if (none && !own && line.every_word) words.emplace_back("--nproc-per-node=cpu");
+  if (none && !own && line.every_word && !line.in_tasks) words.emplace_back("--nproc-per-node=cpu");
+}
+
+// Whether this runs in the shell that `srun --pty` started on one node of a job.
+bool IsInShellOfSrun(const Environment& environment) {
+  return !environment.Get("SLURM_PTY_PORT").empty();
 }
 
 // Whether --hosts=allocation finds the hosts of a scheduler's job, and this process is not one of
@@ -103,10 +108,23 @@ bool IsInAllocation(const Environment& environment) {
   }
   const std::string task = environment.Get("PBS_TASKNUM");
   if (!task.empty() && task != "1") return false;  // The job's script is task 1.
-  if (all_set({"SLURM_STEP_ID"}) && environment.Get("SLURM_STEP_NUM_TASKS") != "1") return false;
+  if (all_set({"SLURM_STEP_ID"}) && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
+    // A shell is the first task of its step, and the other tasks have ended.
+    const bool first =
+        environment.Get("SLURM_STEP_NUM_NODES") == "1" && environment.Get("SLURM_PROCID") == "0";
+    if (!IsInShellOfSrun(environment) || !first) return false;
+  }
   return all_set({"SLURM_JOB_ID", "SLURM_JOB_NODELIST"}) ||
          all_set({"PBS_JOBID", "PBS_NODEFILE"}) || all_set({"LSB_JOBID", "LSB_MCPU_HOSTS"}) ||
          all_set({"JOB_ID", "PE_HOSTFILE"});
+}
+
+// Whether this is one of several tasks of a Slurm step on some node: each of them runs a rank.
+bool IsOneOfSeveralTasks(const Environment& environment) {
+  int tasks = 0, nodes = 0;
+  return ParseInt(environment.Get("SLURM_STEP_NUM_TASKS"), 1, INT_MAX, &tasks) &&
+         ParseInt(environment.Get("SLURM_STEP_NUM_NODES"), 1, INT_MAX, &nodes) && tasks > nodes &&
+         !IsInShellOfSrun(environment) && environment.Get("TORCHELASTIC_RUN_ID").empty();
 }
 
 // Whether a plain hlaunch starts the nodes of a Slurm job from here.
@@ -115,9 +133,10 @@ bool StartsSlurmNodes(const Environment& environment) {
          environment.Get("SLURM_JOB_NUM_NODES") != "1";
 }
 
-// Whether a scheduler whose nodes a plain hlaunch does not start gave the job several hosts.
+// Whether a scheduler whose nodes a plain hlaunch does not start from here gave the job several
+// hosts.
 bool HasSeveralHosts(const Environment& environment) {
-  if (!environment.Get("SLURM_JOB_ID").empty()) return false;
+  if (!environment.Get("SLURM_JOB_ID").empty() && !IsInShellOfSrun(environment)) return false;
   const ClusterPlace place = AllocationPlace(Surroundings{environment, "", {}, ""});
   return std::any_of(place.values.begin(), place.values.end(), [](const PlaceValue& value) {
     return value.name == "--nnodes" && value.value != "1";
@@ -158,6 +177,7 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
                           std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
                                       [&line](const char* name) { return Says(line, name); });
   const bool says_number = !line.ranks.empty() || !line.per_node.empty();
+  line.in_tasks = !says_where && IsOneOfSeveralTasks(environment);
   if (!says_where && IsInAllocation(environment) &&
       (!says_number || HasSeveralHosts(environment))) {
     line.hosts = kHostsOfAllocation;

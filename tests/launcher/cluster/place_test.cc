@@ -225,6 +225,23 @@ TEST(FindSlurm, TakesNothingInAnInteractiveShell) {
   EXPECT_THAT(FindPlace(Of(alone), "auto").reason, HasSubstr("srun --pty"));
 }
 
+TEST(FindSlurm, RefusesTasksUnderPtyThatWouldEachRunByThemselves) {
+  const auto place = [](const char* task, std::vector<int> ancestors) {
+    Surroundings task_of_three =
+        Of(Step({"SLURM_PTY_PORT=4711", "SLURM_STEP_NUM_NODES=1", "SLURM_STEP_TASKS_PER_NODE=3",
+                 "SLURM_STEP_NUM_TASKS=3", absl::StrCat("SLURM_PROCID=", task)}));
+    task_of_three.ancestors = std::move(ancestors);
+    return FindPlace(task_of_three, "auto");
+  };
+  const ClusterPlace first = place("0", {70, 1});
+  EXPECT_THAT(first.refusal.message(), HasSubstr("leave --pty out, or write srun -N1 -n1 --pty "
+                                                 "hlaunch --nproc-per-node 3"));
+  EXPECT_FALSE(first.told_elsewhere);
+  EXPECT_TRUE(place("1", {70, 1}).told_elsewhere);
+  EXPECT_FALSE(place("0", {77, 70, 1}).found()) << "in the first task's shell";
+  EXPECT_FALSE(place("1", {77, 70, 1}).refusal.ok()) << "no person is at the others'";
+}
+
 TEST(FindSlurm, TakesNothingOfAnotherProcessVariables) {
   const auto stray = Step({"SLURM_TASK_PID=4"});
   EXPECT_THAT(FindPlace(Of(stray, "laptop"), "auto").refusal.message(),

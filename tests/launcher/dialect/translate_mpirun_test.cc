@@ -310,6 +310,37 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   EXPECT_EQ(Became("--nproc-per-node 2 x"), "--nproc-per-node 2 -- x");
 }
 
+TEST(TranslateMpirun, LeavesTheNumberOfRanksToTheTasksOfAStep) {
+  const auto step = [](const char* tasks, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_ID=0",
+                             "SLURM_STEP_NUM_NODES=2", tasks});
+    return Environment(std::move(more));
+  };
+  EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=3")), "-- x");
+  EXPECT_EQ(Became("-n 3 x", step("SLURM_STEP_NUM_TASKS=3")), "-n 3 -- x");
+  EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=2")), "--nproc-per-node=cpu -- x");
+  EXPECT_EQ(Became("--standalone x", step("SLURM_STEP_NUM_TASKS=3")),
+            "--standalone --nproc-per-node=cpu -- x");
+  EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=3", {"TORCHELASTIC_RUN_ID=1.0"})),
+            "--nproc-per-node=cpu -- x")
+      << "in a worker";
+}
+
+TEST(TranslateMpirun, TakesTheWholeJobInAShellOfSrun) {
+  const auto shell = [](const char* nodes, const char* tasks, const char* task = "0") {
+    return Environment({"SLURM_JOB_ID=1", nodes, "SLURM_STEP_ID=0", "SLURM_STEP_NUM_NODES=1",
+                        "SLURM_PTY_PORT=5", absl::StrCat("SLURM_PROCID=", task),
+                        absl::StrCat("SLURM_STEP_NUM_TASKS=", tasks),
+                        absl::StrCat("SLURM_TASKS_PER_NODE=", tasks)});
+  };
+  EXPECT_EQ(Became("x", shell("SLURM_JOB_NODELIST=n[1-2]", "1")), "--hosts=allocation -- x");
+  EXPECT_EQ(Became("-n 4 x", shell("SLURM_JOB_NODELIST=n[1-2]", "1")),
+            "--hosts=allocation -n 4 -- x");
+  EXPECT_EQ(Became("x", shell("SLURM_JOB_NODELIST=n1", "3")), "--hosts=allocation -n 3 -- x");
+  EXPECT_EQ(Became("-n 2 x", shell("SLURM_JOB_NODELIST=n1", "3")), "-n 2 -- x");
+  EXPECT_EQ(Became("x", shell("SLURM_JOB_NODELIST=n1", "3", "1")), "--nproc-per-node=cpu -- x");
+}
+
 TEST(TranslateMpirun, TakesTheHostsOfAnAllocationBesideANumber) {
   const std::vector<std::string> two = {"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 2 b 2"};
   EXPECT_EQ(Became("-n 4 x", Environment(two)), "--hosts=allocation -n 4 -- x");
