@@ -110,6 +110,12 @@ std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
   return out;
 }
 
+// Whether an Open MPI program that has no PMIx server must fail in MPI_Init. A lone rank may be a
+// world of its own.
+bool IsNoOpenMpiWorld(const Assignment& round, const WorkerSpec& spec, const NodeFacts& facts) {
+  return !facts.pmix_env.empty() || (spec.mpi != MpiOffer::kNone && round.world_size > 1);
+}
+
 // The variables by which the worker finds the server of MPI programs. A worker that only may be an
 // MPI program does not get its rank in MPI's names: oneCCL, Accelerate and Horovod take these for a
 // sign that they run under MPI.
@@ -120,6 +126,9 @@ Variables MpiPlace(const Assignment& round, int local_rank, const WorkerSpec& sp
   for (const std::string& entry : facts.pmix_env) {
     const absl::string_view name = NameOf(entry);
     if (name.size() < entry.size()) place.emplace_back(name, entry.substr(name.size() + 1));
+  }
+  if (IsNoOpenMpiWorld(round, spec, facts)) {
+    place.emplace_back(kEnvOpenMpiSchizo, kNoOtherLaunchers);
   }
   if (!OffersPmi(spec.mpi) || spec.mpi == MpiOffer::kMaybe) return place;
   place.emplace_back(kEnvPmiRank, absl::StrCat(round.first_rank + local_rank));
@@ -217,10 +226,8 @@ std::string NeuronRoot(const Assignment& round, const WorkerSpec& spec) {
 // The variables that are set only if the user has not set them.
 Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& spec,
                    const NodeFacts& facts) {
-  // A lone rank without a server may be a world of its own.
-  const bool served = !facts.pmix_env.empty();
-  const bool open_mpi = served || (spec.mpi != MpiOffer::kNone && round.world_size > 1);
-  const bool hidden = open_mpi && !served && spec.mpi != MpiOffer::kDescriptor;
+  const bool open_mpi = IsNoOpenMpiWorld(round, spec, facts);
+  const bool hidden = open_mpi && facts.pmix_env.empty() && spec.mpi != MpiOffer::kDescriptor;
   return {
       {kEnvTorchNcclAsync, "1"},
       {kEnvNcclAsync, "1"},
@@ -230,7 +237,6 @@ Variables Defaults(const Assignment& round, int local_rank, const WorkerSpec& sp
       {kEnvPythonPath, facts.tap_packages},
       {kEnvNeuronRootComm, NeuronRoot(round, spec)},
       {kEnvMpichPmiVersion, OffersPmi(spec.mpi) ? "1" : ""},
-      {kEnvOpenMpiSchizo, open_mpi ? kNoOtherLaunchers : ""},
       {kEnvOpenMpiPmix, open_mpi ? kNoOtherPmix : ""},
       {kEnvPmixNamespace, hidden ? kUnservedNamespace : ""},
       {kEnvOpenMpiYield, OffersPmix(spec.mpi) && spec.nproc > facts.usable_cores ? "1" : ""},

@@ -95,11 +95,12 @@ inline constexpr char kEnvPmiSpawned[] = "PMI_SPAWNED";  // "1" if MPI_Comm_spaw
 inline constexpr char kEnvMpiLocalRank[] = "MPI_LOCALRANKID";
 inline constexpr char kEnvMpiLocalSize[] = "MPI_LOCALNRANKS";
 inline constexpr char kEnvMpichPmiVersion[] = "MPIR_CVAR_PMI_VERSION";  // A default: "1".
-// More defaults. The first turns off those components of Open MPI 2 to 4 that take a process for a
-// world of its own if its launcher is not theirs: Open MPI's, Slurm's or a Cray's. So a rank that
-// finds no PMIx server fails in MPI_Init. The second turns off what asks a scheduler and not PMIx,
-// and what needs no server. The third makes the same of Open MPI 5: a process of a namespace fails
-// without its rank and server.
+// The first turns off those components of Open MPI 2 to 4 that take a process for a world of its
+// own if its launcher is not theirs: Open MPI's, Slurm's or a Cray's. So a rank that finds no PMIx
+// server fails in MPI_Init. It replaces the user's value, which could only turn one of them on; all
+// others here are defaults. The second turns off what asks a scheduler and not PMIx, and what needs
+// no server. The third makes the same of Open MPI 5: a process of a namespace fails without its
+// rank and server.
 inline constexpr char kEnvOpenMpiSchizo[] = "OMPI_MCA_schizo";
 inline constexpr char kEnvOpenMpiPmix[] = "OMPI_MCA_pmix";
 inline constexpr char kEnvPmixNamespace[] = "PMIX_NAMESPACE";

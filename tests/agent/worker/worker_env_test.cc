@@ -261,6 +261,15 @@ TEST(WorkerEnv, MakesNoOpenMpiProgramAWorldOfItsOwn) {
   EXPECT_EQ(values(MpiOffer::kNone, 8, Facts()), "- - - ");
 }
 
+TEST(WorkerEnv, LetsNoUsersLauncherMakeAWorldOfEachRank) {
+  WorkerSpec spec = FourWorkers({"OMPI_MCA_schizo=slurm"});
+  spec.mpi = MpiOffer::kMaybe;
+  EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), "OMPI_MCA_schizo"),
+            "^orte,slurm,alps");
+  spec.mpi = MpiOffer::kNone;
+  EXPECT_EQ(Value(WorkerEnv(SecondOfTwoNodes(), 0, spec, Facts()), "OMPI_MCA_schizo"), "slurm");
+}
+
 TEST(WorkerEnv, KeepsTheInheritedOrderAndDropsNonsense) {
   const WorkerSpec spec = FourWorkers({"B=1", "nonsense", "=x", "A=2=3", "C="});
   const std::vector<std::string> env = WorkerEnv(SecondOfTwoNodes(), 0, spec, NodeFacts{});
