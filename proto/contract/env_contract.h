@@ -168,12 +168,14 @@ inline constexpr const char* kScrubbedNames[] = {
     kEnvWatchdogMicros,    kEnvWatchdogPid,      kEnvJournalStream,
 };
 
-// Only prefixes that belong to one runtime, never a short word that users use too.
+// Only prefixes that belong to one runtime, never a short word that users use too. Intel MPI takes
+// SLURM_TASKS_PER_NODE and SLURM_DISTRIBUTION for where its ranks are.
 inline constexpr const char* kScrubbedPrefixes[] = {
     kOwnPrefix,        "PET_",           "PMI_",           "PMIX_",          "PRTE_",
     "OMPI_MCA_orte_",  "OMPI_MCA_ess_",  "OMPI_MCA_pmix_", "OMPI_MCA_prte_", "OMPI_COMM_WORLD_",
     "MV2_COMM_WORLD_", "JSM_NAMESPACE_", "SLURM_STEP_",    "SLURM_STEPID",   "SLURM_GTIDS",
-    "SLURM_PMIX",      "SLURM_MPI_TYPE", "PALS_",          "I_MPI_HYDRA_",
+    "SLURM_PMIX",      "SLURM_MPI_TYPE", "SLURM_TASKS_",   "SLURM_DIST",     "PALS_",
+    "I_MPI_HYDRA_",
 };
 
 }  // namespace hlaunch
