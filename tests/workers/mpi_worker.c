@@ -32,7 +32,9 @@ int main(int argc, char** argv) {
   MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 0, &from, 1, MPI_INT, (rank + size - 1) % size,
                0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  printf("MPI rank %d of %d, %d here, after %d, sum %d\n", rank, size, local, from, sum);
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  printf("MPI rank %d of %d, %d here, after %d, sum %d, on %s\n", rank, size, local, from, sum, host);
   fflush(stdout);
   MPI_Barrier(MPI_COMM_WORLD);
   if (strcmp(what, "abort") == 0 && fails) MPI_Abort(MPI_COMM_WORLD, 7);

@@ -4,6 +4,7 @@
 
 import os
 import signal
+import socket
 import sys
 
 
@@ -39,7 +40,8 @@ def main():
     local = world.Split_type(MPI.COMM_TYPE_SHARED).Get_size()
     after = world.sendrecv(rank, dest=(rank + 1) % size, source=(rank - 1) % size)
     total = world.allreduce(rank)
-    print(f"MPI rank {rank} of {size}, {local} here, after {after}, sum {total}", flush=True)
+    print(f"MPI rank {rank} of {size}, {local} here, after {after}, sum {total}, "
+          f"on {socket.gethostname()}", flush=True)
     if what == "groups":
         in_groups(MPI, world)
     world.Barrier()
