@@ -109,23 +109,67 @@ TEST(RoundTable, WhereAllWorkersHaveFailedOrExitedNothingIsWaitedFor) {
   EXPECT_EQ(job.Told(0).outcome.awaited.size(), 2u);
 }
 
+// A worker whose traceback ends at this line of t.py with `exception`.
+WorkerFailure At(Rank rank, int line,
+                 const std::string& exception = "RuntimeError: Timed out waiting 3000ms") {
+  WorkerFailure failure = Failure(rank, 1);
+  failure.traceback = absl::StrCat("Traceback (most recent call last):\n  File \"t.py\", line ",
+                                   line, ", in f\n    g()\n", exception);
+  return failure;
+}
+
 TEST(RoundTable, WhereAllTimedOutTheOneThatStoodElsewhereIsNamed) {
   Job job(1, 1);
   job.Run(1);
-  const auto at = [](Rank rank, int line) {
-    WorkerFailure failure = Failure(rank, 1);
-    failure.traceback =
-        absl::StrCat("Traceback (most recent call last):\n  File \"t.py\", line ", line,
-                     ", in f\n    g()\nRuntimeError: Timed out waiting 3000ms");
-    return failure;
-  };
-  NodeUpdate update = Failed(1, at(1, 27));
-  update.failures.push_back(at(0, 37));
+  NodeUpdate update = Failed(1, At(1, 27));
+  update.failures.push_back(At(0, 37));
   ASSERT_TRUE(job.Say(0, update).ok());
   const Outcome outcome = job.Told(0).outcome;
   ASSERT_EQ(outcome.awaited.size(), 1u);
   EXPECT_EQ(outcome.awaited[0].rank, outcome.failures[0].rank);
   EXPECT_TRUE(absl::StartsWith(outcome.awaited[0].did, "waited in t.py:"));
+}
+
+TEST(RoundTable, WhereSomeTimedOutThoseThatDidNotAreNamed) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate update = Failed(1, At(0, 37));
+  update.failures.push_back(At(1, 27));
+  ASSERT_TRUE(job.Say(0, update).ok());
+  job.Pass(milliseconds(3100), {0, 1});
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  const Outcome outcome = job.Told(0).outcome;
+  ASSERT_EQ(outcome.awaited.size(), 2U);
+  EXPECT_EQ(outcome.awaited[0].rank, 2);
+  EXPECT_EQ(outcome.awaited[1].rank, 3);
+}
+
+TEST(RoundTable, WhereAllTimedOutTheOneThatTheyNameCountsMoreThanWhereTheyStood) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate exits = Says(1, Phase::kSucceeded);
+  exits.exited = {0, 1};
+  ASSERT_TRUE(job.Say(1, exits).ok());
+  NodeUpdate update = Failed(
+      1, At(0, 37, "hlaunch.TimedOut: rank 0 waited in vain for rank 3 on node1 in barrier #2"));
+  update.failures.push_back(At(1, 27));
+  ASSERT_TRUE(job.Say(0, update).ok());
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  const Outcome outcome = job.Told(0).outcome;
+  ASSERT_EQ(outcome.awaited.size(), 1U);
+  EXPECT_EQ(outcome.awaited[0].rank, 3);
+  EXPECT_EQ(outcome.awaited[0].did, "exited with code 0");
+}
+
+TEST(RoundTable, NobodyIsNamedWhereMoreThanThreeDidNotFail) {
+  for (const int nodes : {2, 3}) {
+    Job job(nodes, nodes);
+    job.Run(nodes);
+    ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), "RuntimeError: Broken pipe"))).ok());
+    job.Pass(milliseconds(1100), {0, 1, 2});
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    EXPECT_EQ(job.Told(0).outcome.awaited.size(), nodes == 2 ? 3U : 0U);
+  }
 }
 
 TEST(RoundTable, AWorkerThatExitedEarlyIsNamed) {
@@ -225,6 +269,21 @@ TEST(RoundTable, ANodeWhoseStreamBrokeIsTheCauseWithinASecond) {
   EXPECT_EQ(job.Told(0).outcome.exit_code, kExitNodeLost);
   EXPECT_THAT(job.Told(0).outcome.reason,
               testing::StartsWith("node1 (10.0.0.2) was lost: its connection broke 0."));
+}
+
+TEST(RoundTable, ALostNodeExplainsAFailureOfAnotherNodeOnItsHost) {
+  Job job(2, 2);
+  NodeInfo beside = job.Info(1);
+  beside.host = "node0";
+  ASSERT_TRUE(job.Join(0).ok());
+  ASSERT_TRUE(job.Join(beside).ok());
+  for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kRunning)).ok());
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kGone))).ok());
+  job.Detach(1);
+  for (int i = 0; i < 10; ++i) job.Pass(milliseconds(100), {0});
+  ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_THAT(job.Told(0).outcome.reason, testing::StartsWith("node0 (10.0.0.2) was lost: "));
+  EXPECT_THAT(job.Told(0).outcome.reason, testing::HasSubstr("; rank 1 on node0 failed of it: "));
 }
 
 TEST(RoundTable, ANodeThatComesBackIsNotTheCause) {
@@ -349,6 +408,26 @@ TEST(RoundTable, FailuresThatWereTooManyToKeepCountOnceAfterARestartToo) {
     ASSERT_TRUE(job.table.Join(job.Info(i), update, false, job.now).ok());
     EXPECT_EQ(job.Told(i).outcome.total_failures, 18);
   }
+}
+
+TEST(RoundTable, FailuresOfTwoHostsThatHaveAPidAndATimeInCommonBothCountAfterARestart) {
+  Job before(2, 2);
+  before.Run(2);
+  NodeUpdate many = Says(1, Phase::kFailed);
+  for (int i = 0; i < 16; ++i) {
+    many.failures.push_back(Failure(0, 7));
+    many.failures.back().pid = i;
+  }
+  NodeUpdate few = Failed(1, Failure(2, 1));
+  few.failures[0].pid = 5;
+  ASSERT_TRUE(before.Say(0, many).ok());
+  ASSERT_TRUE(before.Say(1, few).ok());
+  ASSERT_EQ(before.Told(1).outcome.total_failures, 17);
+  Job job(before, seconds(3));
+  few.failures.push_back(Failure(3, 1));
+  few.failures[1].pid = 6;
+  ASSERT_TRUE(job.table.Join(job.Info(1), few, false, job.now).ok());
+  EXPECT_EQ(job.Told(1).outcome.total_failures, 18);
 }
 
 // Its agent was cut off, or stood still, and ended the workers; now it is here again.

@@ -61,6 +61,38 @@ TEST(Membership, CountsWhoIsUsableWithoutALookAtEachSeat) {
   EXPECT_EQ(membership.Usable(t), 2);
 }
 
+TEST(Membership, KeepsInTheRecordWhoWasToldARoundAndIsStillHere) {
+  DurableRecord record{JobRecord()};
+  Membership membership(record);
+  std::vector<Seat*> seats;
+  for (uint64_t i = 0; i < 4; ++i) {
+    MemberRecord member;
+    member.info.node_id = absl::StrCat("id", i);
+    member.info.incarnation = i + 1;
+    member.told = i == 0 ? 0 : 3;
+    seats.push_back(&membership.Insert(member, /*local=*/false, Instant()));
+  }
+  membership.SetLeft(*seats[1]);
+  membership.SetFinished(*seats[2]);
+  const std::vector<MemberRecord> kept = membership.Durable();
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].info.node_id, "id3");
+}
+
+TEST(Membership, RemembersOnceWhomItGaveUpTwice) {
+  DurableRecord record{JobRecord()};
+  Membership membership(record);
+  for (const char* id : {"a", "b"}) {
+    MemberRecord member;
+    member.info.node_id = id;
+    member.info.incarnation = 7;
+    membership.Remove(membership.Insert(member, /*local=*/false, Instant()),
+                      absl::AbortedError(id));
+  }
+  EXPECT_THAT(record->given_up, ElementsAre(7U));
+  EXPECT_EQ(*membership.WhyGivenUp(7), "a");
+}
+
 TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   Job job(2, 2);
   job.Run(2);
@@ -77,6 +109,26 @@ TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("is held by node1 (pid 101): stop that one first"));
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
+}
+
+TEST(RoundTable, AnAnswerIsForOneWhoWantsThePlaceAndForAWhile) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeInfo one = job.Info(1), another = job.Info(1);
+  one.incarnation = 50;
+  another.incarnation = 60;
+  for (const NodeInfo& claimant : {one, another}) {
+    EXPECT_EQ(job.Join(claimant).code(), StatusCode::kUnavailable);
+    EXPECT_THAT(job.table.TakeAsked(), ElementsAre("id1"));
+    job.Pass(milliseconds(100), {0, 1});
+    EXPECT_EQ(job.Join(claimant).code(), StatusCode::kAlreadyExists);
+  }
+  job.Pass(seconds(9), {0, 1});
+  EXPECT_EQ(job.Join(another).code(), StatusCode::kAlreadyExists);
+  EXPECT_THAT(job.table.TakeAsked(), IsEmpty());
+  job.Pass(seconds(1), {0, 1});
+  EXPECT_EQ(job.Join(another).code(), StatusCode::kUnavailable);
+  EXPECT_THAT(job.table.TakeAsked(), ElementsAre("id1"));
 }
 
 // This happens while a record waits to be kept in etcd.
@@ -305,24 +357,33 @@ TEST(RoundTable, ARestartWithoutBudgetEndsTheJob) {
 }
 
 TEST(RoundTable, APlaceTakenFromAnotherHostWaitsUntilTheOldWorkersMustBeDead) {
-  Job job(2, 2, 1);
-  job.Run(2);
-  job.Detach(1);
-  NodeInfo elsewhere = job.Info(1);
-  elsewhere.incarnation = 50;
-  elsewhere.host = "other";
-  ASSERT_TRUE(job.Join(elsewhere).ok());
-  ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
-  EXPECT_THAT(job.Told(0).reason, HasSubstr("waiting until node1 (pid 101) must have stopped"));
-  for (int second = 0; second < 39; ++second) {
-    job.now += seconds(1);
-    job.Beat(0);
-    job.table.Heard("id1", 50, job.now);
-    job.table.Tick(job.now);
-    EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+  for (const bool proof : {false, true}) {
+    Job job(2, 2, 1);
+    job.Run(2);
+    job.Detach(1);
+    NodeInfo elsewhere = job.Info(1);
+    elsewhere.incarnation = 50;
+    elsewhere.host = "other";
+    ASSERT_TRUE(job.Join(elsewhere).ok());
+    ASSERT_TRUE(job.Say(0, Says(1, Phase::kReady)).ok());
+    EXPECT_THAT(job.Told(0).reason, HasSubstr("waiting until node1 (pid 101) must have stopped"));
+    const auto pass_a_second = [&] {
+      job.now += seconds(1);
+      job.Beat(0);
+      job.table.Heard("id1", 50, job.now);
+      job.table.Tick(job.now);
+    };
+    for (int second = 0; second < 39; ++second) {
+      pass_a_second();
+      EXPECT_EQ(job.Told(0).kind, Kind::kWait);
+    }
+    if (proof) {
+      ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());
+    } else {
+      pass_a_second();
+    }
+    EXPECT_EQ(job.Told(0).assignment.round, 2);
   }
-  ASSERT_TRUE(job.table.NodeDied("id1", 2, "power", job.now).ok());  // A proof, or one more second.
-  EXPECT_EQ(job.Told(0).assignment.round, 2);
 }
 
 TEST(RoundTable, ItsOwnPauseIsNobodysSilence) {

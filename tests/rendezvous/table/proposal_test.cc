@@ -51,6 +51,17 @@ TEST(RoundTable, ARoundRunsOnceAllHaveCheckedIt) {
   EXPECT_EQ(job.Told(1).kind, Kind::kRun);
 }
 
+TEST(RoundTable, ANodeThatAnswersThePreflightTwiceAnswersForNoOther) {
+  Job job(WithPreflight(2, 2));
+  for (int i : {0, 1}) ASSERT_TRUE(job.Join(i).ok());
+  for (int times = 0; times < 2; ++times) {
+    ASSERT_TRUE(job.Say(0, Says(1, Phase::kPrepared)).ok());
+    EXPECT_EQ(job.Told(0).kind, Kind::kPrepare);
+  }
+  ASSERT_TRUE(job.Say(1, Says(1, Phase::kPrepared)).ok());
+  EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+}
+
 TEST(RoundTable, AnUnfitNodeEndsAJobThatCannotDoWithoutIt) {
   Job job(WithPreflight(2, 2));
   ASSERT_TRUE(job.Join(0).ok());
