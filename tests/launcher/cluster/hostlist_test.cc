@@ -70,14 +70,38 @@ TEST(ExpandHostlist, BoundsWhatItMakes) {
   EXPECT_EQ(Expanded(std::string((1 << 20) + 1, 'n')), "<longer than a mebibyte>");
 }
 
+TEST(ExpandHostlist, BoundsTheLongestNameThatBracketsMake) {
+  const std::string most(253, 'n');
+  EXPECT_THAT(Expanded(most + "[9-10]"), testing::EndsWith("n10"));
+  for (const char* brackets : {"[9-100]", "[100,9]", "[9,100]", "[9][9][9]", "[009]"}) {
+    EXPECT_THAT(Expanded(most + brackets), HasSubstr("at most 255 characters")) << brackets;
+  }
+}
+
+TEST(ExpandHostlist, ShowsTheBeginningOfALongWord) {
+  const std::string name(59, 'n');
+  EXPECT_EQ(Expanded(name + "]"), absl::StrCat("<'", name, "]': a ] without its [>"));
+  EXPECT_EQ(Expanded(name + "n]"), absl::StrCat("<'", name, "n...': a ] without its [>"));
+}
+
+TEST(ExpandHostlist, MakesAsManyHostsAsItMay) {
+  EXPECT_EQ(Expanded("n[1-2],m", 3), "n1 n2 m");
+  EXPECT_EQ(Expanded("n[1-2][1-2]", 4), "n11 n12 n21 n22");
+  EXPECT_EQ(Expanded("n[1-2][1-2]", 3), "<more than 3 hosts>");
+  EXPECT_THAT(Expanded("n[0-65535]"), testing::EndsWith(" n65535"));
+  EXPECT_EQ(Expanded("n[123456789012345678]"), "n123456789012345678");
+  EXPECT_THAT(Expanded(std::string(1 << 20, 'n')), HasSubstr("at most 255 characters"));
+}
+
 TEST(ExpandCounts, RepeatsWhatIsInParentheses) {
   EXPECT_THAT(*ExpandCounts("3,1(x2)", kMany), ElementsAre(3, 1, 1));
   EXPECT_THAT(*ExpandCounts("2", kMany), ElementsAre(2));
+  EXPECT_THAT(*ExpandCounts("7,0(x2)", 3), ElementsAre(7, 0, 0));
 }
 
 TEST(ExpandCounts, RefusesWhatIsNone) {
-  for (const char* wrong :
-       {"", ",", "3,", "x2", "1(x0)", "1(x2", "1(2)", "1(x2)3", "-1", "1(x-2)"}) {
+  for (const char* wrong : {"", ",", "3,", "x2", "1(x0)", "1(x2", "1(2)", "1(x2)3", "-1", "1(x-2)",
+                            "99999999999", "1(x99999999999)"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ExpandCounts(wrong, kMany).status())) << wrong;
   }
   EXPECT_EQ(ExpandCounts("1(x65537)", kMany).status().message(), "more than 65536 nodes");

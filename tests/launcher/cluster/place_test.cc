@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "launcher/cluster/finders.h"
+#include "rendezvous/round/limits.h"
 
 namespace hlaunch {
 namespace {
@@ -26,10 +27,11 @@ class Root {
  public:
   Root() : path_(absl::StrCat(testing::TempDir(), "/hlaunch_root_", ::getpid())) {
     std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_ + "/etc/slurm");
+    std::filesystem::create_directories(path_);
   }
   ~Root() { std::filesystem::remove_all(path_); }
   void Write(const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path_ + file).parent_path());
     std::ofstream(path_ + file) << text;
   }
   const std::string& path() const { return path_; }
@@ -164,6 +166,7 @@ TEST(FindSlurm, StartsTheNodesOfAnAllocation) {
                           "--mpi=none (SLURM_JOB_NODELIST)"));
   EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=8(x2)"}), "--hosts=n1:8,n2:8 (SLURM_JOB_NODELIST)");
   EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=1(x2)"}), "--hosts=n1,n2 (SLURM_JOB_NODELIST)");
+  EXPECT_EQ(HostsOf({"SLURM_TASKS_PER_NODE=8"}), "--hosts=n1,n2 (SLURM_JOB_NODELIST)");
   // A single node is this host, unless salloc's shell is on a login node.
   const std::vector<std::string> one = {"SLURM_JOB_NODELIST=n1"};
   EXPECT_EQ(HostsOf(one), "none");
@@ -188,6 +191,8 @@ TEST(FindSlurm, AsksForTheGpusThatAStepWouldNotGetByItself) {
   };
   EXPECT_THAT(starter({"SLURM_TASKS_PER_NODE=4(x2)", "SLURM_GPUS_PER_TASK=a100:2"}),
               HasSubstr("--gres=gpu:8"));
+  EXPECT_THAT(starter({"SLURM_TASKS_PER_NODE=4,2", "SLURM_GPUS_PER_TASK=2", "SLURM_GPUS=12"}),
+              testing::Not(HasSubstr("gres")));
   EXPECT_THAT(starter({"SLURM_GPUS=6"}), HasSubstr("--gres=gpu:3"));
   EXPECT_THAT(starter({"SLURM_GPUS=5"}), testing::Not(HasSubstr("gres")));
   EXPECT_THAT(starter({"SLURM_GPUS_PER_NODE=8", "SLURM_GPUS=16"}), testing::Not(HasSubstr("gres")));
@@ -213,6 +218,8 @@ TEST(AllocationPlace, KnowsTheJobsOfOtherSystems) {
   EXPECT_THAT(texts({"JOB_ID=9", "PE_HOSTFILE=/etc/nodes"}),
               HasSubstr("--hosts=n1:4,n2:4 (PE_HOSTFILE) --launch-agent=qrsh -inherit %h"));
   EXPECT_THAT(AllocationPlace(Of({})).refusal.message(), HasSubstr("--hosts A,B"));
+  EXPECT_THAT(texts({"LSB_JOBID=9", "LSB_MCPU_HOSTS=n1 4 n2 x"}), HasSubstr("--hosts=n1,n2 "));
+  for (const char* half : {"JOB_ID=9", "PE_HOSTFILE=/etc/nodes"}) EXPECT_EQ(texts({half}), "");
 }
 
 TEST(FindSlurm, TakesNothingInAnInteractiveShell) {
@@ -374,8 +381,39 @@ TEST(FindMpirun, MeetsWhereOpenMpisMpirunRuns) {
       ElementsAre("--nnodes=3 (OMPI_COMM_WORLD_SIZE)", "--node-rank=2 (OMPI_COMM_WORLD_RANK)",
                   absl::StrCat("--rdzv-endpoint=10.0.0.7:", port, " (OMPI_MCA_orte_hnp_uri)"),
                   "--rdzv-id=1888944129 (PMIX_NAMESPACE)"));
-  EXPECT_EQ(Texts(FindPlace(Of(OpenMpi({"MASTER_ADDR=n1", "MASTER_PORT=7"})), "auto"))[2],
-            "--rdzv-endpoint=n1:7 (MASTER_ADDR)");
+}
+
+TEST(FindMpirun, MeetsAtTheFirstOfAllPlacesThatAreNamed) {
+  const auto endpoints = [](std::vector<std::string> entries) {
+    std::vector<std::string> found = Texts(FindPlace(Of(std::move(entries)), "auto"));
+    std::erase_if(found, [](const std::string& text) { return text[2] != 'r'; });
+    return found;
+  };
+  std::vector<std::string> all = {"OMPI_COMM_WORLD_SIZE=3",
+                                  "OMPI_COMM_WORLD_RANK=2",
+                                  "OMPI_COMM_WORLD_LOCAL_SIZE=1",
+                                  "MASTER_PORT=7",
+                                  "PMIX_NAMESPACE=prterun-login-4711@1",
+                                  "LSB_MCPU_HOSTS=a 4 b 4",
+                                  "OMPI_MCA_orte_hnp_uri=1.0;tcp://10.0.0.7:40715",
+                                  "MASTER_ADDR=n1"};
+  for (const char* first : {"n1:7 (MASTER_ADDR)", "10.0.0.7:7 (OMPI_MCA_orte_hnp_uri)",
+                            "a:7 (the scheduler's list of hosts)", "login:7 (PMIX_NAMESPACE)"}) {
+    EXPECT_THAT(endpoints(all),
+                ElementsAre(absl::StrCat("--rdzv-endpoint=", first), HasSubstr("--rdzv-id=")));
+    all.pop_back();
+  }
+}
+
+TEST(FindMpirun, RefusesNumbersThatDoNotFitTogether) {
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"PMI_SIZE=2", "PMI_RANK=2", "MPI_LOCALNRANKS=1"},
+                                             {"PMI_SIZE=0", "PMI_RANK=0", "MPI_LOCALNRANKS=1"},
+                                             {"PMI_SIZE=2", "PMI_RANK=0", "MPI_LOCALNRANKS=0"}}) {
+    EXPECT_THAT(FindPlace(Of(wrong), "auto").refusal.message(),
+                HasSubstr("PMI_SIZE, PMI_RANK and MPI_LOCALNRANKS do not fit together"))
+        << wrong[0] << wrong[1] << wrong[2];
+  }
 }
 
 TEST(FindMpirun, KnowsHydraAndItsLackOfAnAddress) {
@@ -426,6 +464,34 @@ TEST(FindMpirun, TakesSeveralProcessesOfANodeForItsWorkers) {
                                                    "(OMPI_COMM_WORLD_LOCAL_SIZE)"}));
 }
 
+// The ancestors of the process are 77 and 70.
+TEST(FindMpirun, KnowsHydrasProcessesOfANodeByTheProxyThatStartedThem) {
+  for (const char* program : {"hydra_pmi_proxy", "pmi_proxy", "bash"}) {
+    Root root;
+    root.Write("/proc/77/comm", "sh\n");
+    root.Write("/proc/70/comm", absl::StrCat(program, "\n"));
+    const ClusterPlace place =
+        FindPlace(Of({"PMI_SIZE=4", "PMI_RANK=2", "MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=0"}, "here",
+                     root.path()),
+                  "auto");
+    EXPECT_EQ(place.tasks.has_value(), program[0] != 'b') << program;
+    if (!place.tasks) continue;
+    EXPECT_EQ(place.tasks->name, "hydra-70");
+    EXPECT_FALSE(place.told_elsewhere);
+    EXPECT_THAT(Texts(place), testing::Contains("--node-rank=1 (PMI_RANK)"));
+  }
+}
+
+TEST(FindMpirun, NamesAMpirunByTheEndOfALongNamespace) {
+  const ClusterPlace place = FindPlace(
+      Of(OpenMpi({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0",
+                  "OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                  absl::StrCat("PMIX_NAMESPACE=prterun-", std::string(60, 'n'), "-4711@1")})),
+      "auto");
+  ASSERT_TRUE(place.tasks.has_value()) << place.refusal;
+  EXPECT_EQ(place.tasks->name, absl::StrCat("mpirun-", std::string(41, 'n'), "-4711@1"));
+}
+
 TEST(FindMpirun, RefusesProcessesOfWhichItCannotBeToldWhoTheyAre) {
   const auto refusal = [](std::vector<std::string> entries) {
     return std::string(FindPlace(Of(std::move(entries)), "auto").refusal.message());
@@ -433,6 +499,17 @@ TEST(FindMpirun, RefusesProcessesOfWhichItCannotBeToldWhoTheyAre) {
   EXPECT_THAT(refusal(OpenMpi({"OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0"})),
               HasSubstr("write mpirun -N 1 hlaunch --nproc-per-node 2"))
       << "three processes, and two of them here";
+  for (const auto& [rank, local] : {std::pair("3", "3"), {"2", "x"}}) {
+    EXPECT_THAT(refusal(OpenMpi({"OMPI_COMM_WORLD_SIZE=6", "OMPI_COMM_WORLD_LOCAL_SIZE=3",
+                                 absl::StrCat("OMPI_COMM_WORLD_RANK=", rank),
+                                 absl::StrCat("OMPI_COMM_WORLD_LOCAL_RANK=", local)})),
+                HasSubstr("write mpirun -N 1"))
+        << local << " is no number of three processes";
+  }
+  EXPECT_THAT(refusal(OpenMpi({"OMPI_COMM_WORLD_SIZE=6", "OMPI_COMM_WORLD_RANK=4",
+                               "OMPI_COMM_WORLD_LOCAL_SIZE=3", "OMPI_COMM_WORLD_LOCAL_RANK=0"})),
+              HasSubstr("write mpirun -N 1"))
+      << "rank 4 begins no node of three";
   EXPECT_THAT(refusal({"PMI_SIZE=2", "PMI_RANK=1", "MPI_LOCALNRANKS=2", "MPI_LOCALRANKID=1"}),
               HasSubstr("write mpirun -ppn 1 hlaunch --nproc-per-node 2"));
 }
@@ -442,9 +519,11 @@ TEST(FindMpirun, LeavesSrunsOwnTasksToSlurm) {
       Step({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=1"});
   EXPECT_EQ(FindPlace(Of(entries), "auto").cluster, "slurm");
   // Open MPI's daemon is its own step, with other numbers.
-  entries =
-      Step({"OMPI_COMM_WORLD_SIZE=3", "OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_SIZE=1"});
-  EXPECT_EQ(FindPlace(Of(entries), "auto").cluster, "mpirun");
+  for (const char* rank : {"1", "2", "0"}) {
+    entries = Step({absl::StrCat("OMPI_COMM_WORLD_SIZE=", rank[0] == '0' ? "2" : "3"),
+                    absl::StrCat("OMPI_COMM_WORLD_RANK=", rank), "OMPI_COMM_WORLD_LOCAL_SIZE=1"});
+    EXPECT_EQ(FindPlace(Of(entries), "auto").cluster, "mpirun") << rank;
+  }
 }
 
 TEST(FindKubernetes, ReinterpretsThePodsRankOfAPyTorchJob) {
@@ -453,14 +532,46 @@ TEST(FindKubernetes, ReinterpretsThePodsRankOfAPyTorchJob) {
   EXPECT_THAT(Texts(FindPlace(Of(entries), "auto")),
               ElementsAre("--nnodes=4 (WORLD_SIZE)", "--node-rank=3 (RANK)",
                           "--master-addr=a-0 (MASTER_ADDR)", "--master-port=23456 (MASTER_PORT)"));
-  auto worker = entries;
-  worker.emplace_back("LOCAL_RANK=0");
-  EXPECT_FALSE(FindPlace(Of(worker), "auto").found());
+  for (const char* of_a_worker : {"LOCAL_RANK=0", "TORCHELASTIC_RUN_ID=none"}) {
+    auto worker = entries;
+    worker.emplace_back(of_a_worker);
+    EXPECT_FALSE(FindPlace(Of(worker), "auto").found()) << of_a_worker;
+  }
   EXPECT_EQ(Texts(FindPlace(Of({"KUBERNETES_SERVICE_HOST=1", "MASTER_ADDR=localhost",
                                 "MASTER_PORT=1", "WORLD_SIZE=2", "RANK=0"},
                                "job-master-0"),
                             "auto"))[2],
             "--master-addr=job-master-0 (MASTER_ADDR)");
+}
+
+TEST(FindKubernetes, TakesLoopbackForItsOwnNameOnTheFirstPodAlone) {
+  const auto master = [](const char* address, const char* rank) {
+    return Texts(FindPlace(Of({"KUBERNETES_SERVICE_HOST=1", absl::StrCat("MASTER_ADDR=", address),
+                               "MASTER_PORT=1", "WORLD_SIZE=2", absl::StrCat("RANK=", rank)},
+                              "pod"),
+                           "auto"))[2];
+  };
+  EXPECT_EQ(master("127.0.0.1", "0"), "--master-addr=pod (MASTER_ADDR)");
+  EXPECT_EQ(master("a-0", "0"), "--master-addr=a-0 (MASTER_ADDR)");
+  EXPECT_EQ(master("localhost", "1"), "--master-addr=localhost (MASTER_ADDR)");
+}
+
+TEST(FindKubernetes, RefusesWhatIsNoPodsNumber) {
+  const auto refusal = [](std::vector<std::string> entries) {
+    return std::string(FindPlace(Of(std::move(entries)), "auto").refusal.message());
+  };
+  for (const auto& [size, rank] : {std::pair("2", "2"), {"0", "0"}, {"x", "0"}, {"2", "-1"}}) {
+    EXPECT_THAT(refusal({"KUBERNETES_SERVICE_HOST=1", "MASTER_ADDR=a", "MASTER_PORT=1",
+                         absl::StrCat("WORLD_SIZE=", size), absl::StrCat("RANK=", rank)}),
+                HasSubstr(absl::StrCat("RANK '", rank, "' of WORLD_SIZE '", size, "'")));
+  }
+  for (const char* index : {"x", "-1", "65536"}) {
+    EXPECT_THAT(refusal({absl::StrCat("JOB_COMPLETION_INDEX=", index)}),
+                HasSubstr(absl::StrCat("JOB_COMPLETION_INDEX '", index, "': expected a number")));
+  }
+  EXPECT_EQ(FindPlace(Of({}), "kubernetes").refusal.message(),
+            "--cluster kubernetes: KUBERNETES_SERVICE_HOST or JOB_COMPLETION_INDEX is not set "
+            "here");
 }
 
 TEST(FindKubernetes, FindsTheFirstPodByTheHeadlessService) {
@@ -476,6 +587,15 @@ TEST(FindKubernetes, FindsTheFirstPodByTheHeadlessService) {
               ElementsAre("--node-rank=3 (JOB_COMPLETION_INDEX)", endpoint[0], endpoint[1]));
   EXPECT_THAT(Texts(FindPlace(Of({"KUBERNETES_SERVICE_HOST=1"}, "web-3", root.path()), "auto")),
               ElementsAre("--node-rank=3 (the pod's name)", endpoint[0], endpoint[1]));
+  const ClusterPlace other =
+      FindPlace(Of({"JOB_COMPLETION_INDEX=2"}, "web-3", root.path()), "auto");
+  EXPECT_THAT(Texts(other), ElementsAre("--node-rank=2 (JOB_COMPLETION_INDEX)"));
+  EXPECT_THAT(other.no_endpoint, HasSubstr("make a headless Service"));
+  root.Write("/etc/hosts", "10.1.0.7 web-0.svc.ns.svc.cluster.local web-0\n");
+  for (const char* entry : {"JOB_COMPLETION_INDEX=0", "KUBERNETES_SERVICE_HOST=1"}) {
+    EXPECT_THAT(Texts(FindPlace(Of({entry}, "web-0", root.path()), "auto")),
+                ElementsAre(HasSubstr("--node-rank=0 "), endpoint[0], endpoint[1]));
+  }
 }
 
 TEST(FindKubernetes, TakesNoPodOfADeploymentForOneOfASet) {
@@ -505,6 +625,26 @@ TEST(FindPbs, TellsATaskFromTheJobScript) {
                   absl::StrCat("--rdzv-endpoint=n1.org:", MeetingPort(4711, 0), " (PBS_NODEFILE)"),
                   "--rdzv-id=4711.server (PBS_JOBID)", "--nproc-per-node=2 (PBS_NODEFILE)"));
   EXPECT_EQ(Texts(pbs({"PBS_NODENUM=1", "PBS_TASKNUM=2"}, "x"))[1], "--node-rank=1 (PBS_NODENUM)");
+  EXPECT_EQ(Texts(pbs({"PBS_NODENUM=0", "PBS_TASKNUM=2"}, "n1"))[1],
+            "--node-rank=0 (this host's name)");
+  EXPECT_THAT(pbs({"PBS_NODENUM=2", "PBS_TASKNUM=2"}, "x").refusal.message(),
+              HasSubstr("PBS_NODEFILE names 2 hosts, and which of them x is cannot be told by "
+                        "PBS_NODENUM"));
+  root.Write("/nodes", "n1\nn1\n");
+  EXPECT_THAT(pbs({"PBS_NODENUM=0", "PBS_TASKNUM=1"}, "n1").warnings, IsEmpty());
+  EXPECT_EQ(Texts(pbs({"PBS_TASKNUM=2"}, "n1.org"))[1], "--node-rank=0 (this host's name)");
+  EXPECT_EQ(Texts(pbs({"PBS_TASKNUM=2", "CUDA_VISIBLE_DEVICES=0,1,2"}, "n1"))[4],
+            "--nproc-per-node=3 (CUDA_VISIBLE_DEVICES)");
+}
+
+TEST(FindPbs, TakesTheScriptForATaskWhereItIsTold) {
+  Root root;
+  root.Write("/nodes", "n1\nn2\n");
+  EXPECT_EQ(
+      Texts(FindPlace(Of({"PBS_JOBID=4", "PBS_NODEFILE=/nodes", "PBS_NODENUM=0", "PBS_TASKNUM=1"},
+                         "n1", root.path()),
+                      "pbs"))[1],
+      "--node-rank=0 (this host's name)");
 }
 
 TEST(FindLsf, ReadsTheFileWhereTheVariableIsMissing) {
@@ -531,6 +671,10 @@ TEST(FindLsf, NeedsAWordOrJsrun) {
       "auto");
   EXPECT_THAT(Texts(jsrun)[1], "--node-rank=1 (this host's name)");
   EXPECT_THAT(FindPlace(Of(job, "other"), "lsf").refusal.message(), HasSubstr("names 2 hosts"));
+  std::vector<std::string> several = job;
+  several.insert(several.end(), {"JSM_NAMESPACE_SIZE=4", "JSM_NAMESPACE_LOCAL_SIZE=2"});
+  EXPECT_THAT(FindPlace(Of(several, "n2"), "auto").refusal.message(),
+              HasSubstr("jsrun started 2 tasks on this host"));
 }
 
 // IBM's Open MPI also gives jsrun's tasks the variables of mpirun.
@@ -554,6 +698,13 @@ TEST(FindSageMaker, SortsTheHosts) {
           "auto")),
       ElementsAre("--nnodes=2 (SM_HOSTS)", "--node-rank=1 (SM_CURRENT_HOST)",
                   "--rdzv-endpoint=algo-1:7777 (SM_HOSTS)", "--nproc-per-node=8 (SM_NUM_GPUS)"));
+  EXPECT_THAT(
+      Texts(FindPlace(Of({"SM_HOSTS=[\"a\",7]", "SM_CURRENT_HOST=a", "SM_NUM_GPUS=0"}), "auto")),
+      ElementsAre("--nnodes=1 (SM_HOSTS)", "--node-rank=0 (SM_CURRENT_HOST)",
+                  "--rdzv-endpoint=a:7777 (SM_HOSTS)"));
+  for (const char* half : {"SM_HOSTS=[\"a\"]", "SM_CURRENT_HOST=a"}) {
+    EXPECT_TRUE(FindPlace(Of({half}), "auto").refusal.ok()) << half;
+  }
   EXPECT_THAT(FindPlace(Of({"SM_HOSTS=[\"a\"", "SM_CURRENT_HOST=b"}), "auto").refusal.message(),
               HasSubstr("SM_CURRENT_HOST 'b' is not in SM_HOSTS"));
 }
@@ -567,7 +718,10 @@ TEST(FindPbs, KnowsPals) {
     return FindPlace(Of(more, "x2", root.path()), "auto");
   };
   EXPECT_EQ(Texts(pals({}))[1], "--node-rank=1 (PALS_NODEID)");
-  EXPECT_THAT(pals({"PALS_LOCAL_RANKID=3"}).refusal.message(), HasSubstr("mpiexec --ppn 1"));
+  EXPECT_EQ(Texts(pals({"PALS_LOCAL_SIZE=1"}))[1], "--node-rank=1 (PALS_NODEID)");
+  for (const char* several : {"PALS_LOCAL_RANKID=3", "PALS_LOCAL_SIZE=2"}) {
+    EXPECT_THAT(pals({several}).refusal.message(), HasSubstr("mpiexec --ppn 1")) << several;
+  }
 }
 
 TEST(FindSge, NeedsAWord) {
@@ -575,6 +729,9 @@ TEST(FindSge, NeedsAWord) {
   root.Write("/hosts", "n1 8 all.q@n1 UNDEFINED\nn2 4 all.q@n2 UNDEFINED\n");
   const auto place = Of({"JOB_ID=12", "PE_HOSTFILE=/hosts", "NHOSTS=2"}, "n2", root.path());
   EXPECT_THAT(FindPlace(place, "auto").refusal.message(), HasSubstr("or qrsh -inherit HOST"));
+  for (const char* half : {"JOB_ID=12", "PE_HOSTFILE=/hosts"}) {
+    EXPECT_TRUE(FindPlace(Of({half}, "n2", root.path()), "auto").refusal.ok()) << half;
+  }
   EXPECT_THAT(Texts(FindPlace(place, "sge")),
               ElementsAre("--nnodes=2 (PE_HOSTFILE)", "--node-rank=1 (this host's name)",
                           absl::StrCat("--rdzv-endpoint=n1:", MeetingPort(12, 0), " (PE_HOSTFILE)"),
@@ -589,8 +746,16 @@ TEST(FindVertex, CountsTheHostsOfAllPools) {
       Texts(FindPlace(Of({"CLUSTER_SPEC=" + spec, "CLOUD_ML_JOB_ID=77"}), "auto")),
       ElementsAre("--nnodes=3 (CLUSTER_SPEC)", "--node-rank=2 (CLUSTER_SPEC)",
                   "--rdzv-endpoint=a-0:2222 (CLUSTER_SPEC)", "--rdzv-id=77 (CLOUD_ML_JOB_ID)"));
+  EXPECT_EQ(Texts(FindPlace(Of({R"(CLUSTER_SPEC={"cluster":{"p":["a:2"]},)"
+                                R"("task":{"type":"p","index":0}})"}),
+                            "auto"))[1],
+            "--node-rank=0 (CLUSTER_SPEC)");
   for (const char* wrong :
-       {"CLUSTER_SPEC={", "CLUSTER_SPEC=[]", R"(CLUSTER_SPEC={"cluster":[],"task":1})",
+       {"CLUSTER_SPEC={", "CLUSTER_SPEC=[]",
+        R"(CLUSTER_SPEC={"cluster":{"p":["a:x"]},"task":{"type":"p","index":0}})",
+        R"(CLUSTER_SPEC={"cluster":{"p":["a:1"]},"task":{"type":"p","index":1}})",
+        R"(CLUSTER_SPEC={"cluster":{"p":["a:1"]},"task":{"type":"q","index":0}})",
+        R"(CLUSTER_SPEC={"cluster":[],"task":1})",
         R"(CLUSTER_SPEC={"cluster":{"p":[1]},"task":{"type":"p","index":0}})"}) {
     EXPECT_THAT(FindPlace(Of({wrong}), "auto").refusal.message(),
                 HasSubstr("does not say which of its hosts this is"))
@@ -689,6 +854,17 @@ TEST(FindByRow, RefusesWhatDoesNotSayWhichNodeThisIs) {
               HasSubstr("NGC_ARRAY_INDEX '2' of NGC_ARRAY_SIZE '2' is no node's number"));
 }
 
+TEST(FindByRow, CountsAListOfAsManyHostsAsAJobMayHave) {
+  const auto texts = [](size_t hosts) {
+    const std::vector<std::string> names(hosts, "w");
+    return Texts(FindPlace(
+        Of({"VC_TASK_INDEX=1", absl::StrCat("VC_WORKER_HOSTS=", absl::StrJoin(names, ","))}),
+        "auto"));
+  };
+  EXPECT_EQ(texts(kMaxNodes)[0], "--nnodes=65536 (VC_WORKER_HOSTS)");
+  EXPECT_EQ(texts(kMaxNodes + 1)[0], "--node-rank=1 (VC_TASK_INDEX)");
+}
+
 TEST(FindByRow, OfUnknownManyOnlyTheFirstMayBeAlone) {
   const ClusterPlace first = FindPlace(Of({"NOMAD_ALLOC_ID=a", "NOMAD_ALLOC_INDEX=0"}), "auto");
   EXPECT_THAT(first.no_nnodes, HasSubstr("add --nnodes N"));
@@ -713,9 +889,14 @@ TEST(FindByHand, TellsNodesFromWorkers) {
 }
 
 TEST(FindByHand, RefusesWhatDoesNotSayHowManyNodesThereAre) {
-  const ClusterPlace place =
-      FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=1", "WORLD_SIZE=16"}), "auto");
-  EXPECT_THAT(place.needs_nnodes, HasSubstr("MASTER_ADDR is n1 and NODE_RANK is 1"));
+  for (const char* per_node : {"", "LOCAL_WORLD_SIZE=5", "LOCAL_WORLD_SIZE=0"}) {
+    const ClusterPlace place =
+        FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=1", "WORLD_SIZE=16", per_node}), "auto");
+    EXPECT_THAT(place.needs_nnodes, HasSubstr("MASTER_ADDR is n1 and NODE_RANK is 1")) << per_node;
+  }
+  EXPECT_THAT(FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=0"}), "auto").needs_nnodes,
+              HasSubstr("MASTER_ADDR is n1 and NODE_RANK is 0"));
+  EXPECT_EQ(FindPlace(Of({"MASTER_ADDR=localhost", "NODE_RANK=0"}), "auto").needs_nnodes, "");
   EXPECT_THAT(
       FindPlace(Of({"MASTER_ADDR=n1", "NODE_RANK=2", "NNODES=2"}), "auto").refusal.message(),
       HasSubstr("NODE_RANK '2' is no node's number of 2 (NNODES)"));
@@ -753,6 +934,7 @@ TEST(FindByHand, LeavesAloneWhatIsOfOneNode) {
     const ClusterPlace place = FindPlace(Of(entries), "auto");
     EXPECT_TRUE(place.refusal.ok() && place.needs_nnodes.empty()) << entries[0];
   }
+  EXPECT_FALSE(FindPlace(Of({"PET_NNODES=2", "MASTER_ADDR=n1", "NODE_RANK=1"}), "auto").found());
   // A process that a worker starts, also a worker of --per-node.
   EXPECT_FALSE(
       FindPlace(Of({"HLAUNCH_JOB_ID=j", "MASTER_ADDR=n1", "NODE_RANK=1"}), "auto").found());
@@ -799,6 +981,14 @@ TEST(ReadSystems, NamesTheRowAndTheField) {
   }
   EXPECT_THAT(ReadSystems("/nonexistent/s.json").status().message(),
               HasSubstr("it cannot be read"));
+}
+
+TEST(SurroundingsOfThisProcess, HasItselfAndItsAncestorsTheNearestFirst) {
+  const Surroundings here = SurroundingsOfThisProcess(Environment({"A=1"}));
+  ASSERT_GE(here.ancestors.size(), 2U);
+  EXPECT_EQ(here.ancestors[0], ::getpid());
+  EXPECT_EQ(here.ancestors[1], ::getppid());
+  EXPECT_EQ(here.environment.Get("A"), "1");
 }
 
 TEST(FindPlace, FindsNothingWhereNothingIs) {

@@ -5,6 +5,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 
@@ -29,6 +33,24 @@ TEST(ParseHosts, TakesNamesBracketsWorkersAndUsers) {
   EXPECT_THAT(Shown(ParseHosts("10.0.0.1:2,[fd77::1]:3,fd77::2,[fe80::1%eth0]")),
               ElementsAre("10.0.0.1:2", "fd77::1:3", "fd77::2", "fe80::1%eth0"));
   EXPECT_THAT(Shown(ParseHosts(" a b\n,c ")), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(Shown(ParseHosts("DOM\\me+x@a-b_c.d")), ElementsAre("DOM\\me+x@a-b_c.d"));
+  const std::string longest(255, 'n');
+  EXPECT_THAT(Shown(ParseHosts(longest)), ElementsAre(longest));
+}
+
+TEST(ParseHosts, DividesNoListAtCommasAndBlanksInItsBrackets) {
+  EXPECT_THAT(Shown(ParseHosts("n[1,3-4]:2,m")), ElementsAre("n1:2", "n3:2", "n4:2", "m"));
+  EXPECT_THAT(Shown(ParseHosts("m n[1, 3]")), ElementsAre(HasSubstr("'n[1, 3]'")));
+}
+
+TEST(ParseHosts, TakesUpTo1024WorkersBehindAColon) {
+  EXPECT_THAT(Shown(ParseHosts("a:1024")), ElementsAre("a:1024"));
+  EXPECT_THAT(Shown(ParseHosts("a:1025")), ElementsAre(HasSubstr("1025 workers on one host?")));
+}
+
+TEST(ParseHosts, TakesAsManyHostsAsAJobMayHave) {
+  EXPECT_EQ(ParseHosts("n[1-65535],m")->size(), kMaxHosts);
+  EXPECT_THAT(Shown(ParseHosts("n[1-65535],m,o")), ElementsAre("'o': more than 65536"));
 }
 
 TEST(ParseHosts, AHostThatComesTwiceHasTheWorkersOfBoth) {
@@ -75,6 +97,13 @@ TEST(ParseHostfile, NamesFileLineAndWord) {
   EXPECT_THAT(Shown(ParseHostfile("a\n\n# x\nb cpus=4\n", "hosts")),
               ElementsAre(HasSubstr("hosts:4: 'cpus=4': expected slots=N")));
   EXPECT_THAT(Shown(ParseHostfile("# none\n", "hosts")), ElementsAre("hosts names no host"));
+  EXPECT_THAT(Shown(ParseHostfile("b max_slots=none\n", "hosts")),
+              ElementsAre("hosts:1: 'max_slots=none': expected a number from 1 to 100000"));
+}
+
+TEST(ParseHostfile, TheLargestNumberOfSlotsIsNoNumberOfWorkers) {
+  EXPECT_THAT(Shown(ParseHostfile("a max_slots=8\nb max-slots=8\nc slots=100000\n", "hosts")),
+              ElementsAre("a", "b", "c:100000"));
 }
 
 TEST(FindHosts, IncludesAndExcludes) {
@@ -90,6 +119,78 @@ TEST(FindHosts, IncludesAndExcludes) {
   EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre(HasSubstr("--exclude names d")));
   wish.hosts = "a";
   EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre(HasSubstr("leave one of them out")));
+}
+
+TEST(FindHosts, ANameWithoutAUserStandsForEachUserOfThatHost) {
+  HostWish wish;
+  wish.hosts = "me@a,you@a,b";
+  const ReadTextFn read = [](const std::string&) { return ""; };
+  wish.include = "a";
+  EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre("me@a", "you@a"));
+  wish.include = "you@a";
+  EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre("you@a"));
+  wish.include = "me@b";
+  EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre(HasSubstr("--include names me@b")));
+  wish.include = "";
+  wish.exclude = "a,b";
+  EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre("--exclude leaves no host"));
+}
+
+TEST(FindHosts, NumbersTheHostsAsTheyAreListedThoughSomeAreLeftOut) {
+  HostWish wish;
+  wish.hosts = "a,b,c";
+  wish.exclude = "b";
+  const auto hosts = FindHosts(wish, nullptr);
+  ASSERT_TRUE(hosts.ok()) << hosts.status();
+  EXPECT_EQ((*hosts)[0].number, 0);
+  EXPECT_EQ((*hosts)[1].number, 2);
+}
+
+TEST(ReadTextFile, ReadsUpToFourMebibytes) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/hlaunch_hosts_", ::getpid());
+  std::ofstream(path) << std::string(4 << 20, 'x');
+  const auto whole = ReadTextFile(path);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->size(), size_t{4} << 20);
+  std::ofstream(path, std::ios::app) << "x";
+  EXPECT_EQ(ReadTextFile(path).status().message(), path + " is larger than 4 MiB");
+  std::filesystem::remove(path);
+  EXPECT_EQ(ReadTextFile(path).status().message(), path + ": No such file or directory");
+  EXPECT_EQ(ReadTextFile("/").status().message(), "/: Is a directory");
+}
+
+// The hosts of `text` with their part of `wish`, or the error.
+std::vector<std::string> Divided(const HostWish& wish, absl::string_view text) {
+  auto hosts = ParseHosts(text);
+  if (!hosts.ok()) return {std::string(hosts.status().message())};
+  const absl::Status status = DivideRanks(wish, *hosts);
+  if (!status.ok()) return {std::string(status.message())};
+  return Shown(hosts);
+}
+
+TEST(DivideRanks, GivesEachHostAsManyUnlessTheListCounts) {
+  HostWish wish;
+  wish.ranks = 5;
+  EXPECT_THAT(Divided(wish, "a,b,c"), ElementsAre("a:2", "b:2", "c:1"));
+  EXPECT_THAT(Divided(wish, "a:4,b,c"), ElementsAre("a:4", "b:1"));
+  wish.ranks = 2;
+  EXPECT_THAT(Divided(wish, "a,b,c"), ElementsAre("a:1", "b:1"));
+  wish.ranks_of_each = 2;
+  EXPECT_THAT(Divided(wish, "a:1,b"), ElementsAre("a:2"));
+  wish.ranks_of_each = 0;
+  wish.ranks_of_object = "1:socket";
+  EXPECT_THAT(Divided(wish, "a:2,b"), ElementsAre("a:1", "b:1"));
+}
+
+TEST(DivideRanks, SaysHowManyWorkersTheHostsHaveRoomFor) {
+  HostWish wish;
+  wish.ranks = 3;
+  wish.ranks_word = "-n";
+  EXPECT_THAT(Divided(wish, "a:1"),
+              ElementsAre(testing::StartsWith("-n 3: the hosts have room for 1 worker; write ")));
+  wish.ranks_of_each = 1;
+  EXPECT_THAT(Divided(wish, "a"), ElementsAre(HasSubstr("room for 1 worker, 1 host with ")));
+  EXPECT_THAT(Divided(wish, "a,b"), ElementsAre(HasSubstr("room for 2 workers, 2 hosts with ")));
 }
 
 }  // namespace
