@@ -83,6 +83,7 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"--host a:2 --host b:2 x", "--hosts=a:2,b:2 -- x"},
       {"-f hosts -n 8 x", "--hostfile=hosts -n 8 -- x"},
       {"--hostfile h --host a,b x", "--hostfile=h --include=a,b -- x"},
+      {"--hostfile h --host localhost x", "--hostfile=h --include=localhost -- x"},
       {"-host localhost:3 x", "-n 3 -- x"},
       {"-host localhost,localhost x", "-n 2 -- x"},
       {"-n 1 -x A -x B=1 -genv C 2 -genv D=3 -env E 4 x",
@@ -100,7 +101,9 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"-n 4 --host a,b --map-by ppr:2:package x",
        "--hosts=a,b -n 4 --nproc-per-node=2:socket --bind=socket -- x"},
       {"-n 4 --map-by node --rank-by node x", "-n 4 -- x"},
+      {"-n 4 --bind-to numa:1 --rank-by fill x", "-n 4 --bind=numa -- x"},
       {"--rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
+      {"-n 2 --rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
       {"-n 1 --map-by :OVERSUBSCRIBE --rank-by core x", "-n 1 -- x"},
       {"-n 1 --oversubscribe --use-hwthread-cpus --allow-run-as-root -q x", "-n 1 -- x"},
       {"-n 1 --output-filename d x", "--log-dir=d --tee=3 -n 1 -- x"},
@@ -143,6 +146,13 @@ TEST(TranslateMpirun, ChoosesWhatEveryLineHas) {
   EXPECT_THAT(Became("-n 2 --output tag,timestamp x"),
               AllOf(HasSubstr("<${stream}>"), HasSubstr("--timestamp-output")));
   EXPECT_THAT(Became("-n 2 -v x"), AllOf(HasSubstr("--verbose"), Not(HasSubstr("--quiet"))));
+  for (const char* what : {"map", "map-devel", "allocation", "alloc:raw"}) {
+    const std::string became = Became(absl::StrCat("-n 2 --display ", what, " x"));
+    EXPECT_THAT(became, AllOf(HasSubstr("--verbose"), Not(HasSubstr("--report")))) << what;
+  }
+  EXPECT_THAT(Became("-n 2 --display map,bind x"),
+              AllOf(HasSubstr("--verbose"), HasSubstr("--report-bindings")));
+  EXPECT_THAT(Became("-n 2 --display topo x"), HasSubstr("expected map, allocation or bindings"));
   EXPECT_THAT(Became("-n 2 --report-bindings x"), Not(HasSubstr("--quiet")));
   EXPECT_THAT(Became("-n 2 -s none x"), AllOf(HasSubstr("--stdin=none"), Not(HasSubstr("=0"))));
 }
@@ -396,6 +406,12 @@ TEST(TranslateMpirun, RefusesWithTheWayOut) {
       {"--rankfile r a", "r: no such file"},
       {"-n 3 --rankfile ranks a", "-n 3: ranks has 2 ranks"},
       {"--bind-to core --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-to out"},
+      {"--map-by slot:PE=2 --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-to"},
+      {"--map-by ppr:1:node --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-t"},
+      {"--host a --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-to out"},
+      {"--hostfile f --rankfile ranks a", "leave --host, --hostfile, --map-by and --bind-to out"},
+      {"--map-by ppr:2 a", "expected ppr:N:OBJECT"},
+      {"--map-by ppr:0:node a", "expected ppr:N:OBJECT"},
       {"--host a,b --map-by node a", "write --map-by ppr:N:node"},
       {"--host a,b --rank-by node a", "--rank-by node: ranks are numbered host by host"},
       {"--map-by ppr:2:board a", "ppr:N:board: expected node, socket"},

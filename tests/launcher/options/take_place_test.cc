@@ -61,6 +61,7 @@ TEST(TakePlace, CompletesWhatIsTyped) {
 
 TEST(TakePlace, WaitsForNoNodeThatWasNotStarted) {
   EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1:4"})), "1:2 rank 1 at n1:12272 x 2 id 17.0");
+  EXPECT_EQ(Place(ParseOnNode({"--nnodes", "2:4"})), "2:2 rank 1 at n1:12272 x 2 id 17.0");
   EXPECT_EQ(Place(ParseOnNode({"--nnodes", "4"})), "4:4 rank 1 at n1:12272 x 2 id 17.0");
   EXPECT_EQ(Place(ParseOnNode({"--nnodes", "3:4"})), "3:4 rank 1 at n1:12272 x 2 id 17.0");
   EXPECT_EQ(Place(ParseOnNode({"--nnodes", "1:4", "--rdzv-endpoint", "h:1"})),
