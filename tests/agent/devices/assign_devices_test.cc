@@ -349,6 +349,7 @@ TEST(Cuda, StopsTheListAtWhatIsNoDevice) {
   EXPECT_EQ(*count("1,-1,3"), 1);
   EXPECT_EQ(*count("GPU-2a,MIG-x"), 2);
   EXPECT_EQ(*count("1,GPU-9a,3"), 1);
+  EXPECT_EQ(*count("1,G,3"), 1);
   EXPECT_EQ(*count("1,2,1"), 0);
   const EnvMap env = {{"CUDA_VISIBLE_DEVICES", "1,9"}};
   EXPECT_THAT(AssignDevices(Request(1), kEightGpus, env)->warnings,
@@ -462,8 +463,21 @@ TEST(Tpu, DescribesThePartOfAHost) {
   const std::vector<Device> chips = Some(DeviceKind::kTpu, {0, 1, 2, 3});
   EXPECT_EQ(Seen(Asked(1, "tpu", "2"), chips)[0],
             "TPU_CHIPS_PER_HOST_BOUNDS=1,1,1 TPU_HOST_BOUNDS=1,1,1 TPU_VISIBLE_CHIPS=2");
+  EXPECT_EQ(Seen(Asked(2, "tpu", "2-3"), chips)[0],
+            "TPU_CHIPS_PER_HOST_BOUNDS=1,2,1 TPU_HOST_BOUNDS=1,1,1 TPU_VISIBLE_CHIPS=2,3");
   EXPECT_EQ(Seen(Asked(4, "tpu", "0-3"), chips)[0], "");
   EXPECT_THAT(Refusal(Asked(3, "tpu", "0-2"), chips).message(), HasSubstr("1 or 2 chips"));
+}
+
+TEST(Tpu, TakesChipsThatNobodyHolds) {
+  std::vector<Device> chips = Some(DeviceKind::kTpu, {0, 1, 2, 3});
+  Hold(chips[0]);
+  Hold(chips[2]);
+  EXPECT_THAT(Seen(Request(1), chips)[0], HasSubstr("TPU_VISIBLE_CHIPS=1"));
+  EXPECT_THAT(Seen(Request(2), chips)[0], HasSubstr("TPU_VISIBLE_CHIPS=1,3"));
+  for (const int workers : {3, 4}) {
+    EXPECT_THAT(Refusal(Request(workers), chips).message(), HasSubstr("tpu 0 (/dev/d0) is held"));
+  }
 }
 
 TEST(AssignDevices, LeavesJobsAloneThatDidNotAskAndDoNotFit) {
@@ -529,6 +543,7 @@ TEST(ParseIds, ReadsNumbersAndRanges) {
 TEST(KindsOfWord, KnowsTheWordsOfTorchrunAndItsOwn) {
   EXPECT_THAT(KindsOfWord("gpu"), ElementsAre(DeviceKind::kCuda, DeviceKind::kRocm));
   EXPECT_THAT(KindsOfWord("hpu"), ElementsAre(DeviceKind::kHpu));
+  EXPECT_THAT(KindsOfWord("npu"), ElementsAre(DeviceKind::kAscend));
   EXPECT_THAT(KindsOfWord("cpu"), IsEmpty());
   EXPECT_THAT(KindsOfWord("auto"), IsEmpty());
 }

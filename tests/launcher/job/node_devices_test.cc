@@ -19,6 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 // The job of a host with 6 usable CPUs and the devices of `machine`.
@@ -77,6 +78,12 @@ TEST(AssignNodeDevices, PutsTheDevicesIntoTheWorkersEnvironment) {
   EXPECT_EQ(spec->worker.device_env[3][0].name, "HLS_MODULE_ID");
   EXPECT_EQ(spec->worker.device_env[3][0].value, "3");
   EXPECT_THAT(spec->notes, ElementsAre("local ranks 0-7 get hpu 0-7 in this order"));
+  const auto counted = Make(machine, {"--nproc-per-node=hpu"});
+  ASSERT_THAT(counted->worker.device_env, SizeIs(8));
+  EXPECT_EQ(counted->worker.device_env[3][0].value, "3");
+  EXPECT_THAT(Make(machine, {"--nproc-per-node=cpu", "--devices=0-5", "--oversubscribe"})
+                  ->worker.device_env[0],
+              Not(IsEmpty()));
   EXPECT_THAT(Make(machine, {"--devices=none"})->worker.device_env, ElementsAre(IsEmpty()));
   EXPECT_THAT(Make(machine, {"--nproc-per-node=cpu"})->worker.device_env[0], IsEmpty());
 }
