@@ -4,7 +4,8 @@
 """Random legal lines of Open MPI's mpirun and of MPICH's mpiexec, beside the real programs: which
 ranks run on which hosts, and whether the line is refused. Every difference must be one of RULES.
 
-More lines, or others: HLAUNCH_LINES=400 HLAUNCH_SEED=7 mpirun_lines_test.py
+40 lines, and 300 with tests/run --full. More, or others: HLAUNCH_LINES=400 HLAUNCH_SEED=7
+mpirun_lines_test.py
 """
 
 import collections
@@ -18,7 +19,7 @@ import jobs
 import lab
 import mpirun_test
 
-LINES = int(os.environ.get("HLAUNCH_LINES", 40))
+LINES = int(os.environ.get("HLAUNCH_LINES", 300 if os.environ.get("HLAUNCH_AT_LENGTH") else 40))
 SEED = int(os.environ.get("HLAUNCH_SEED", 1))
 # Open MPI 4.1 may hang if its children end at once.
 SCRIPT = "echo rank ${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$RANK}} on $(hostname) $A; sleep 0.1"
