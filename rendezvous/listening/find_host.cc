@@ -21,6 +21,7 @@
 #include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/static_program.h"
+#include "rendezvous/listening/resolver/ask_in_time.h"
 #include "rendezvous/listening/run_getent.h"
 
 // A function of glibc for the whole process; no installed header declares it.
@@ -41,8 +42,9 @@ void AddOnce(std::string literal, std::vector<std::string>* literals) {
   }
 }
 
-FoundHost AskResolver(const std::string& host) {
+FoundHost AskResolver(const std::string& host, int family) {
   addrinfo hints = {};
+  hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   FoundHost answer;
@@ -106,7 +108,8 @@ bool MayBeName(absl::string_view host) { return !host.empty() && !absl::StartsWi
 }  // namespace
 
 FoundHost FindHost(const std::string& host) {
-  FoundHost answer = AskResolver(host);
+  FoundHost answer = IsAddressLiteral(host) ? AskResolver(host, AF_UNSPEC)
+                                            : AskInTime(host, AskResolver, ResolverPatience());
   if (answer.error != 0 && own_services && MayBeName(host) && NamesOtherServices(ReadNsswitch())) {
     AskGetent(host, &answer);
   }

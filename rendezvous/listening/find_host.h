@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "rendezvous/listening/resolver/found_host.h"
 
 // Only this file asks for the address of a name.
 //
@@ -17,13 +18,6 @@
 // once.
 
 namespace hlaunch {
-
-// The answer to a lookup. A value.
-struct FoundHost {
-  std::vector<std::string> literals;  // As in address.h, in the resolver's order; empty: not found.
-  int error = 0;                      // getaddrinfo's error if nothing was found.
-  std::string why;                    // The same in words.
-};
 
 // Returns the addresses of `host`, a name or a literal. Blocks as long as the resolver does, and up
 // to 5 s more if it runs getent. Thread-safe.

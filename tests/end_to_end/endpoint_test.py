@@ -12,6 +12,7 @@ import jobs
 import lab
 
 RELAY = str(pathlib.Path(__file__).with_name("relay.py"))
+NAME_SERVER = str(pathlib.Path(__file__).with_name("name_server.py"))
 IS_HOST = ["--rdzv-conf", "is_host=1"]
 
 
@@ -167,6 +168,24 @@ class Names(jobs.JobTest):
         for run in runs:
             run.signal(signal.SIGINT)
         self.assert_done(runs, 128 + signal.SIGINT, 5)
+
+    def test_a_name_server_that_is_silent_about_ipv6_delays_nobody(self):
+        conf = self.lab.folder / "resolv.conf"
+        # A resolver that waits for the answer has it after minutes.
+        conf.write_text(f"nameserver {self.nodes[0].ip}\noptions timeout:30 attempts:5\n",
+                        encoding="utf-8")
+        (self.lab.folder / "nsswitch.conf").write_text("hosts: files dns\n", encoding="utf-8")
+        for node in self.nodes:
+            node.run("mount", "--bind", conf, "/etc/resolv.conf")
+        server = self.nodes[0].start(sys.executable, NAME_SERVER, self.nodes[0].ip, "job.example",
+                                     self.nodes[0].ip)
+        server.wait_for("name server is up")
+        self.endpoint = "job.example:29400"
+        runs = self.start(jobs.WORKER, "env", options=["--join-timeout", "120"])
+        for run in runs:
+            self.assertEqual(run.wait(12), jobs.OK, self.told(runs))
+        server.signal(signal.SIGKILL)
+        self.assert_nothing_left()
 
     def test_the_second_interface_of_a_host_is_its_own(self):
         for node in self.nodes:
