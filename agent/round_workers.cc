@@ -51,6 +51,7 @@ RoundWorkers::RoundWorkers(asio::io_context& loop, const AgentOptions& options, 
       options_(options),
       store_(store),
       relay_(relay),
+      pmix_program_(options.spec.pmix_program),
       timers_(std::make_unique<Timers>(loop)) {}
 RoundWorkers::~RoundWorkers() = default;
 
@@ -106,9 +107,9 @@ void RoundWorkers::AwaitPmix(const Assignment& assignment, NodeFacts facts,
                 .optional = options_.spec.mpi == MpiOffer::kAny,
                 .any_user = options_.spec.any_user};
   awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
-  awaited_->pmix = std::make_unique<PmixServer>(
-      loop_, options_.spec.pmix_program, std::move(plan), assignment.world_size,
-      [this](const absl::Status& ready) { OnPmix(ready); });
+  awaited_->pmix =
+      std::make_unique<PmixServer>(loop_, pmix_program_, std::move(plan), assignment.world_size,
+                                   [this](const absl::Status& ready) { OnPmix(ready); });
 }
 
 void RoundWorkers::OnPmix(const absl::Status& ready) {

@@ -16,6 +16,7 @@
 #include "agent/health/health_watch.h"
 #include "agent/input/stdin_copies.h"
 #include "agent/output/output_relay.h"
+#include "agent/process/held_program.h"
 #include "agent/round_store.h"
 #include "agent/worker_group.h"
 #include "rendezvous/round/round.h"
@@ -89,6 +90,8 @@ class RoundWorkers {
   const AgentOptions& options_;
   RoundStore& store_;
   OutputRelay& relay_;
+  // Held from the start on: an upgrade may replace the file before a later round needs it.
+  const HeldProgram pmix_program_;
   std::unique_ptr<WorkerGroup> group_;
   std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is ready.
   std::unique_ptr<StdinCopies> stdin_copies_;  // Set once workers that all read stdin have started.

@@ -36,7 +36,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
         notice(
             loop, [this] { return ranks.Awaited(); }, "") {}
 
-  void Start(asio::io_context& loop, const std::string& program) {
+  void Start(asio::io_context& loop, const HeldProgram& program) {
     std::error_code error;
     std::filesystem::create_directories(plan.directory, error);
     if (!error) {
@@ -48,15 +48,16 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
       });
     }
     std::vector<std::string> argv = PmixArguments(plan);
-    if (program == kCarriedPmix) argv.insert(argv.begin(), kCarriedPmixWord);
-    argv.insert(argv.begin(), program);
+    if (program.path() == kCarriedPmix) argv.insert(argv.begin(), kCarriedPmixWord);
+    argv.insert(argv.begin(), program.path());
     process.emplace(
         loop, argv,
         LineProcess::Events{[this](absl::string_view line) { Take(line); },
                             [this](const LineProcessEnd& end) {
                               Break(absl::StrCat(kPmixProgram,
                                                  ", which serves Open MPI's start: ", end.why));
-                            }});
+                            }},
+        LineProcess::Stderr::kOurs, program.fd());
   }
 
   void Take(absl::string_view line) {
@@ -165,7 +166,7 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
   bool hushed = false;
 };
 
-PmixServer::PmixServer(asio::io_context& loop, const std::string& program, PmixPlan plan,
+PmixServer::PmixServer(asio::io_context& loop, const HeldProgram& program, PmixPlan plan,
                        int world_size, std::function<void(absl::Status)> on_ready)
     : state_(std::make_shared<State>(loop, std::move(plan), world_size, std::move(on_ready))) {
   state_->Start(loop, program);

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "agent/mpi/mpi_ranks.h"
 #include "agent/mpi/pmix_words.h"
+#include "agent/process/held_program.h"
 
 namespace asio {
 class io_context;
@@ -31,7 +32,7 @@ class PmixServer {
   //
   // Errors of on_ready:
   //   FailedPrecondition - libpmix, the store or the other nodes; the message says which.
-  PmixServer(asio::io_context& loop, const std::string& program, PmixPlan plan, int world_size,
+  PmixServer(asio::io_context& loop, const HeldProgram& program, PmixPlan plan, int world_size,
              std::function<void(absl::Status)> on_ready);
   ~PmixServer();
 

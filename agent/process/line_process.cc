@@ -25,6 +25,7 @@
 namespace hlaunch {
 namespace {
 
+constexpr char kHeldProgram[] = "/proc/self/fd/3";  // The further descriptor of the child.
 constexpr int kExitMs = 1000;         // From closed output, or from exiting, to the exit.
 constexpr size_t kMaxLine = 1 << 20;  // A longer line is an error.
 constexpr size_t kMaxSaid = 1 << 20;  // Lines that the process does not read.
@@ -45,7 +46,7 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
   State(asio::io_context& in, Events whom)
       : loop(in), input(in), out(in), exit(in), events(std::move(whom)) {}
 
-  void Start(const std::vector<std::string>& argv, Stderr stderr_to) {
+  void Start(const std::vector<std::string>& argv, Stderr stderr_to, int program_fd) {
     std::optional<Pipe> to = OpenPipe(), from = OpenPipe();
     if (!to || !from) return Later({std::strerror(errno)});
     Command command;
@@ -54,6 +55,10 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
     command.stdin_fd = to->read_end.get();
     command.stdout_fd = from->write_end.get();
     if (stderr_to == Stderr::kLines) command.stderr_fd = command.stdout_fd;
+    if (program_fd >= 0) {
+      command.program = kHeldProgram;
+      command.further_fd = program_fd;
+    }
     auto started = Process::Spawn(std::move(command));
     if (!started.ok()) {
       return Later({std::string(started.status().message()), absl::IsNotFound(started.status())});
@@ -213,9 +218,9 @@ struct LineProcess::State : std::enable_shared_from_this<State> {
 };
 
 LineProcess::LineProcess(asio::io_context& loop, const std::vector<std::string>& argv,
-                         Events events, Stderr to)
+                         Events events, Stderr to, int program_fd)
     : state_(std::make_shared<State>(loop, std::move(events))) {
-  state_->Start(argv, to);
+  state_->Start(argv, to, program_fd);
 }
 
 LineProcess::~LineProcess() { state_->Stop(); }

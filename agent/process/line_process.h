@@ -39,10 +39,11 @@ class LineProcess {
 
   // Starts `argv`; on_end reports a failure. The events are called from the loop, and may destroy
   // this object. The process reads from standard input what Say was given, until CloseInput. Its
-  // stderr is hlaunch's own, or its lines are read like those of stdout.
+  // stderr is hlaunch's own, or its lines are read like those of stdout. If `program_fd` is not -1,
+  // the file that it holds is run, and argv[0] is only a name.
   enum class Stderr { kOurs, kLines };
   LineProcess(asio::io_context& loop, const std::vector<std::string>& argv, Events events,
-              Stderr to = Stderr::kOurs);
+              Stderr to = Stderr::kOurs, int program_fd = -1);
   ~LineProcess();
 
   // Sends a line, given without its newline. The loop writes what the process does not read now. If

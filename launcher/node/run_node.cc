@@ -23,6 +23,7 @@
 #include "agent/output/agent_directory.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
+#include "agent/process/held_program.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "launcher/detached/job_record.h"
@@ -99,11 +100,11 @@ AgentOptions MakeAgentOptions(const JobSpec& spec, const NodeLink& link, const N
 
 // Returns the program that checks this node: `hlaunch`, which starts without gRPC, else this
 // program.
-std::string CheckProgram() {
+std::shared_ptr<const HeldProgram> CheckProgram() {
   for (const std::string& program : PlacesOfProgram(PathOfThisProgram(), "hlaunch")) {
-    if (::access(program.c_str(), X_OK) == 0) return program;
+    if (::access(program.c_str(), X_OK) == 0) return std::make_shared<HeldProgram>(program);
   }
-  return kThisProgram;
+  return std::make_shared<HeldProgram>(kThisProgram);
 }
 
 // Keeps the rendezvous until every node has heard how the job ended. Logs for which nodes it waits.
@@ -306,7 +307,10 @@ AgentOptions NodeRun::MakeOptions() {
   agent.logs = logs_->logs();
   agent.checks.sysroot = options_.sysroot;
   if (agent.logs.kept) agent.checks.log_directory = agent.logs.directory;
-  agent.check_command = [](const CheckPlan& plan) { return CheckCommand(CheckProgram(), plan); };
+  // One that was replaced meanwhile may have other words.
+  agent.check_command = [program = CheckProgram()](const CheckPlan& plan) {
+    return CheckCommand(program->IsUnchanged() ? program->path() : kThisProgram, plan);
+  };
   if (!options_.instead.doctor) agent.health_interval = options_.health_interval;
   agent.drain = options_.drain;
   agent.on_checks = [this](const std::vector<CheckResult>& results) { checked_ = results; };

@@ -17,6 +17,7 @@ import lab
 RELEASE = re.search(r"project\(hlaunch VERSION (\d+\.\d+\.\d+)",
                     (lab.ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "hlaunch"
+LIBPMIX = ("/usr/lib/x86_64-linux-gnu/libpmix.so.2", "/usr/lib/x86_64-linux-gnu/pmix2/lib/libpmix.so.2")
 WAITING = r"waiting for|still waiting|1 of 2 nodes"
 
 
@@ -91,6 +92,51 @@ class OtherReleases(Mixed):
         first.wait_for(WAITING, 30)
         self.assert_refused(self.node(1, lab.HLAUNCH), RELEASE, later(2))
         self.assert_done([first, self.node(1, far)], jobs.OK, 60)
+
+
+class UnderAJob(jobs.JobTest):
+    """The installed files are replaced or removed while a job runs that has a restart left."""
+
+    def assert_goes_on(self, change):
+        folder = self.lab.folder / "installed"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for name in ("hlaunch", "hlaunch-agent", "hlaunch-pmix"):
+            if (lab.BIN / name).exists():
+                shutil.copy2(lab.BIN / name, folder / name)
+        go = self.lab.folder / f"go-{change.__name__}"
+        script = ('echo "round $TORCHELASTIC_RESTART_COUNT: rank $RANK, PMIx ${PMIX_RANK:-none}"; '
+                  f'while [ ! -e {go} ]; do sleep 0.1; done; exit $((7 * (1 - $TORCHELASTIC_RESTART_COUNT)))')
+        runs = [node.start(folder / "hlaunch", "--nnodes", 2, "--rdzv-endpoint", self.endpoint,
+                           "--max-restarts", 1, "--mpi", "any", "--preflight", "quick",
+                           "--no-python", "sh", "-c", script)
+                for node in self.nodes]
+        for run in runs:
+            lab.poll(lambda run=run: "round 0: rank" in run.out, 20)
+        for file in folder.iterdir():
+            change(file)
+        go.touch()
+        self.assert_done(runs, jobs.OK, 60)
+        served = (lab.BIN / "hlaunch-pmix").exists() and any(
+            pathlib.Path(path).exists() for path in LIBPMIX)
+        for rank, run in enumerate(runs):
+            self.assertRegex(run.out, f"round 0: rank {rank}, PMIx {rank if served else 'none'}\n")
+            self.assertRegex(run.out, f"round 1: rank {rank}, PMIx {rank if served else 'none'}\n")
+            self.assertNotIn("PMIx is not served", run.err if served else "", str(run))
+            self.assertNotRegex(run.err, "unknown|preflight")
+
+    def test_a_restart_goes_on_with_what_was_there_after_the_files_were_removed(self):
+        def removed(file):
+            file.unlink()
+        self.assert_goes_on(removed)
+
+    def test_a_restart_goes_on_with_what_was_there_after_the_files_were_replaced(self):
+        def replaced(file):
+            draft = file.with_name(f"{file.name}.new")
+            draft.write_text("#!/bin/sh\nexit 9\n", encoding="utf-8")
+            draft.chmod(0o755)
+            draft.rename(file)
+        self.assert_goes_on(replaced)
 
 
 class LastRelease(Mixed):

@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/process/held_program.h"
 #include "asio/io_context.hpp"
 #include "gtest/gtest.h"
 #include "proto/base/unique_fd.h"
@@ -46,6 +48,34 @@ TEST(LineProcess, TellsItsEndAtOnceWhereThatIsAsked) {
   process.TellNow();
   loop.run();
   EXPECT_EQ(told, (std::vector<std::string>{"one", "two", "it ended with exit code 3"}));
+}
+
+TEST(LineProcess, RunsAHeldProgramThoughItsFileWasReplacedOrRemoved) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/held_program.", ::getpid());
+  std::filesystem::copy_file("/bin/echo", path);
+  const HeldProgram program(path);
+  EXPECT_TRUE(program.IsUnchanged());
+  const auto say = [&program] {
+    asio::io_context loop;
+    std::vector<std::string> told;
+    LineProcess process(loop, {program.path(), "as before"},
+                        {[&](absl::string_view line) { told.emplace_back(line); },
+                         [&](const LineProcessEnd& end) { told.push_back(end.why); }},
+                        LineProcess::Stderr::kOurs, program.fd());
+    loop.run();
+    return told;
+  };
+  const std::vector<std::string> as_before = {"as before", "it ended with exit code 0"};
+  EXPECT_EQ(say(), as_before);
+  std::filesystem::remove(path);
+  EXPECT_FALSE(program.IsUnchanged());
+  EXPECT_EQ(say(), as_before);
+  std::filesystem::copy_file("/bin/false", path);
+  EXPECT_FALSE(program.IsUnchanged());
+  EXPECT_EQ(say(), as_before);
+  std::filesystem::remove(path);
+  EXPECT_EQ(HeldProgram("").fd(), -1);
+  EXPECT_EQ(HeldProgram("/proc/self/exe").fd(), -1);
 }
 
 // A reader of a pipe that the process holds wakes up while the process still closes its files.
