@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,13 @@ bool IsEnding(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 }
 
+// Whether our stdout and stderr are one terminal, pipe or file.
+bool AreOnePlace() {
+  struct stat out = {}, err = {};
+  return ::fstat(STDOUT_FILENO, &out) == 0 && ::fstat(STDERR_FILENO, &err) == 0 &&
+         out.st_dev == err.st_dev && out.st_ino == err.st_ino;
+}
+
 }  // namespace
 
 Conductor::Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd)
@@ -54,7 +62,8 @@ Conductor::Conductor(ConductPlan plan, UniqueFd signals, int keeper_fd)
       kill_timer_(loop_),
       job_timer_(loop_),
       room_timer_(loop_),
-      terminal_(ConsoleStyleOf(STDERR_FILENO).terminal) {
+      terminal_(ConsoleStyleOf(STDERR_FILENO).terminal),
+      one_place_(AreOnePlace()) {
   signals_.assign(::fcntl(signals_fd_.get(), F_DUPFD_CLOEXEC, 0));
   keeper_.assign(::fcntl(keeper_fd, F_DUPFD_CLOEXEC, 0));
 }
@@ -65,7 +74,9 @@ absl::StatusOr<JobEnd> Conductor::Run() {
   HLAUNCH_ASSIGN_OR_RETURN(sink_, OutputSink::Make(loop_));
   HostStart::Events events;
   events.changed = [this](HostStart& host) { Changed(host); };
-  events.output = [this](int fd, std::string bytes) { Output(fd, std::move(bytes)); };
+  events.output = [this](HostStart& host, int fd, std::string bytes) {
+    Output(host, fd, std::move(bytes));
+  };
   events.output_full = [this] { return sink_->writer().full(); };
   events.sent = [this](HostStart& host) {
     if (stdin_ != nullptr && host.plan().message.takes_stdin) stdin_->Go();
@@ -240,9 +251,18 @@ void Conductor::ConnectionBroke(HostStart& host) {
   asio::post(loop_, [this] { AwaitOver(); });
 }
 
-void Conductor::Output(int fd, std::string bytes) {
+void Conductor::Output(HostStart& from, int fd, std::string bytes) {
   if (terminal_) EraseStatus();
-  if (!bytes.empty() && bytes.back() != '\n') bytes.push_back('\n');  // Other lines follow.
+  const int place = one_place_ ? STDOUT_FILENO : fd;
+  if (const auto found = unfinished_.find(place); found != unfinished_.end()) {
+    const Unfinished last = found->second;
+    unfinished_.erase(found);
+    if (last.host != &from || last.fd != fd) {
+      last.host->ShowAgain(last.fd);
+      bytes.insert(0, "\n");
+    }
+  }
+  if (bytes.back() != '\n') unfinished_[place] = {&from, fd};
   sink_->writer().Push(fd, std::move(bytes));
   if (!sink_->writer().full() || awaits_room_) return;
   awaits_room_ = true;

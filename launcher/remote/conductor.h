@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -85,7 +86,7 @@ class Conductor {
   bool Over() const;
   void AwaitFormed();
   void AwaitOver();
-  void Output(int fd, std::string bytes);
+  void Output(HostStart& from, int fd, std::string bytes);
   void AwaitSignals();
   void TakeSignals();
   void AwaitKeeper();
@@ -99,6 +100,12 @@ class Conductor {
   std::string StatusText() const;
   size_t Count(HostState state) const;
   JobEnd End() const;
+
+  // A line that waits for its end was the last thing shown.
+  struct Unfinished {
+    HostStart* host = nullptr;
+    int fd = 1;
+  };
 
   const ConductPlan plan_;
   StartPatience patience_;
@@ -122,6 +129,8 @@ class Conductor {
   int stop_signal_ = 0;
   int signals_taken_ = 0;
   std::string last_status_;
+  const bool one_place_;                  // Our stdout and stderr lead to the same.
+  std::map<int, Unfinished> unfinished_;  // By our descriptor.
 };
 
 }  // namespace hlaunch

@@ -13,6 +13,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -30,6 +31,9 @@ constexpr int kMostDropped = 3;
 constexpr size_t kKeptLines = 20;
 constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kLongestLine = 64 << 10;  // A longer line is passed on in parts.
+// A line whose end does not come for this time is shown, as a question that waits for its answer.
+// The host's own agent has waited before.
+constexpr Duration kUnfinished = std::chrono::milliseconds(200);
 // A process that the starter left behind (ControlPersist) may hold its pipes after its exit.
 constexpr Duration kPipesEnd = std::chrono::milliseconds(500);
 
@@ -51,7 +55,8 @@ HostStart::HostStart(asio::io_context& loop, const Starter& starter, StartPatien
       input_(loop),
       out_(loop),
       err_(loop),
-      timer_(loop) {
+      timer_(loop),
+      unfinished_timer_(loop) {
   err_.fd = STDERR_FILENO;
 }
 
@@ -91,6 +96,7 @@ void HostStart::Spawn() {
   out_.open = err_.open = true;
   out_.line.clear();
   err_.line.clear();
+  out_.shown = err_.shown = 0;
   Command command;
   command.argv = pushes_ ? PushCommand(starter_, plan_.host, plan_.own)
                          : StartCommand(starter_, plan_.host, plan_.own, plan_.program);
@@ -159,6 +165,30 @@ void HostStart::TakeBytes(Stream& stream, absl::string_view bytes) {
       TakeLine(stream, std::exchange(stream.line, ""));
     }
   }
+  if (stream.line.empty() || state_ != HostState::kHere) return;
+  unfinished_timer_.expires_after(kUnfinished);
+  unfinished_timer_.async_wait([self = shared_from_this()](const asio::error_code& error) {
+    if (!error) self->ShowUnfinished();
+  });
+}
+
+void HostStart::ShowUnfinished() {
+  for (Stream* stream : {&out_, &err_}) {
+    const bool agents = absl::StrContains(stream->line, kAgentMagic);  // It comes whole.
+    if (state_ != HostState::kHere || agents || stream->line.size() <= stream->shown) continue;
+    std::string rest = stream->line.substr(stream->shown);
+    stream->shown = stream->line.size();
+    events_.output(*this, stream->fd, std::move(rest));
+  }
+}
+
+void HostStart::ShowAgain(int fd) { (fd == STDERR_FILENO ? err_ : out_).shown = 0; }
+
+// Shows what was not shown yet of the line, and ends it.
+void HostStart::Show(Stream& stream, absl::string_view line) {
+  std::string rest(line.substr(std::min(std::exchange(stream.shown, 0), line.size())));
+  if (rest.empty() || rest.back() != '\n') rest.push_back('\n');  // Other lines follow.
+  events_.output(*this, stream.fd, std::move(rest));
 }
 
 void HostStart::TakeLine(Stream& stream, std::string line) {
@@ -167,17 +197,16 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
     while (!found.rest.empty() && (found.rest.back() == '\n' || found.rest.back() == '\r')) {
       found.rest.pop_back();
     }
-    if (!found.before.empty() && state_ == HostState::kHere)
-      events_.output(stream.fd, found.before);
+    if (!found.before.empty() && state_ == HostState::kHere) Show(stream, found.before);
     return TakeAgentLine(found);
   }
   if (state_ == HostState::kHere) {
-    if (RepeatsTheEnd(starter_.Name(), line)) {
+    if (stream.shown == 0 && RepeatsTheEnd(starter_.Name(), line)) {
       repeated_end_ = std::move(line);
       return;
     }
     if (stream.fd == STDERR_FILENO) last_words_ = line;
-    return events_.output(stream.fd, std::move(line));
+    return Show(stream, line);
   }
   last_lines_.push_back(std::move(line));  // Shown if the start fails.
   if (last_lines_.size() > kKeptLines) last_lines_.pop_front();
@@ -275,13 +304,14 @@ void HostStart::FinishWhenRead() {
 // Called when nothing more comes from this starter.
 void HostStart::Finish() {
   timer_.cancel();
+  unfinished_timer_.cancel();
   out_.pipe.close();
   err_.pipe.close();
   outgoing_.clear();
   if (state_ == HostState::kHere) {
     if (!exit_code_.has_value() && !repeated_end_.empty()) {
       last_words_ = repeated_end_;
-      events_.output(STDERR_FILENO, std::move(repeated_end_));
+      Show(err_, std::exchange(repeated_end_, ""));
     }
     return Enter(HostState::kEnded);
   }

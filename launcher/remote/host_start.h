@@ -51,9 +51,9 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   struct Events {
     // The state has changed.
     std::function<void(HostStart&)> changed;
-    // A whole line of a host that is here, or its last line without an end. Called only while
-    // output goes on.
-    std::function<void(int fd, std::string bytes)> output;
+    // A whole line of a host that is here, or what was not shown yet of one. Without a newline, the
+    // line waits for its end, and what comes next continues it; see ShowAgain.
+    std::function<void(HostStart&, int fd, std::string bytes)> output;
     // Returns true while `output` takes no more; Resume tells when it does again.
     std::function<bool()> output_full;
     // Everything that was queued has been written.
@@ -74,6 +74,9 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void Stop(int signal);
   // Kills the starter's process at once.
   void Kill();
+  // Something else has ended the line of `fd` that waits for its end: it is shown once more when it
+  // is whole.
+  void ShowAgain(int fd);
   // Reads output again, after `output_full` was true.
   void Resume();
 
@@ -92,6 +95,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
     explicit Stream(asio::io_context& loop) : pipe(loop) {}
     asio::posix::stream_descriptor pipe;
     std::string line;  // The bytes of an unfinished line.
+    size_t shown = 0;  // How many of them were shown.
     int fd = 1;        // The descriptor that its output goes to.
     bool open = false;
     bool held = false;  // Not read until Resume.
@@ -102,6 +106,8 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   void Read(Stream& stream);
   void TakeBytes(Stream& stream, absl::string_view bytes);
   void TakeLine(Stream& stream, std::string line);
+  void Show(Stream& stream, absl::string_view line);
+  void ShowUnfinished();
   void TakeAgentLine(const AgentLine& found);
   void Write();
   // NextBytes returns what is written next; Written takes off `size` bytes that were written.
@@ -126,7 +132,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   asio::posix::stream_descriptor pidfd_;
   asio::posix::stream_descriptor input_;
   Stream out_, err_;
-  asio::steady_timer timer_;
+  asio::steady_timer timer_, unfinished_timer_;
   std::string outgoing_;
   bool writing_ = false;
   bool stopped_ = false;

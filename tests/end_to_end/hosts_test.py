@@ -97,6 +97,22 @@ class Started(SshTest):
         self.assertRegex(run.out, "rank 2 of 3: 0")
         self.assert_nothing_left()
 
+    def test_text_without_a_newline_is_shown_while_its_end_is_awaited(self):
+        go = self.nodes[0].folder / "go"
+        script = (f'printf "rank $RANK asks: "; while [ ! -e {go} ]; do sleep 0.1; done; '
+                  'echo "and has the answer"')
+        run = self.launch("--nproc-per-node", 2, "--no-python", "sh", "-c", script)
+        self.assertTrue(lab.poll(lambda: all(f"[{rank}] rank {rank} asks: " in run.out
+                                             for rank in range(8)), 12), str(run))
+        self.assertNotIn("answer", run.out)
+        go.touch()
+        self.assertEqual(run.wait(60), 0, str(run))
+        for rank in range(8):
+            self.assertRegex(run.out, rf"\[{rank}\] rank {rank} asks: and has the answer\n", str(run))
+        for line in run.out.splitlines():  # No line has text of two ranks.
+            self.assertRegex(line, r"^\[(\d)\] rank \1 asks: (and has the answer)?$", str(run))
+        self.assert_nothing_left()
+
     def test_a_jump_host_gets_no_more_connections_at_once_than_its_sshd_takes(self):
         # The hosts are twelve names of one host, behind a jump host that drops connections from the
         # ninth on.
