@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -26,25 +27,42 @@
 namespace hlaunch {
 namespace {
 
+// The clocks of two nodes of a job may differ by so much.
+constexpr Duration kClockSkew = std::chrono::minutes(1);
+
 void PrintFindings(const std::vector<CheckResult>& checked, bool json) {
   std::fputs(TerminalLines(json ? DoctorJson(checked) : DoctorText(checked)).c_str(), stdout);
   std::fflush(stdout);
 }
 
-// Writes the report's file on the node that prints the report, and on a node that never heard how
-// the job ended.
+// Returns whether another node reports the end: one command with --hosts started this node and
+// others, and one node reports for all.
+bool OthersTell(const JobSpec& spec, const AgentResult& result) {
+  const std::vector<std::string>& environment = spec.worker.inherited_env;
+  const bool quiet = std::find(environment.begin(), environment.end(),
+                               absl::StrCat(kEnvQuietEnd, "=1")) != environment.end();
+  return quiet && (result.outcome ? !result.outcome->report : absl::IsCancelled(result.end));
+}
+
+// Writes the report's file on every node whose user asked for it. The node that prints the report
+// knows most, so no other one replaces its file in a folder that they share.
 void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult& result,
                 const Goodput& goodput) {
-  if (file.empty() || (result.outcome && !result.outcome->report)) return;
+  if (file.empty() || OthersTell(spec, result)) return;
   Outcome outcome;
   outcome.exit_code = result.exit_code;
   outcome.reason = std::string(result.end.message());
+  if (result.outcome) outcome = *result.outcome;
   const Instant now = MonotonicClock().Now();
-  const std::string json =
-      JsonReport({spec.job_id, HostName(), spec.policy.max_restarts, result.store_port,
-                  WallMillis(), goodput.Ran(now), goodput.Whole(now), goodput.restarts()},
-                 result.outcome.value_or(outcome));
-  if (const absl::Status kept = WriteReport(file, json); !kept.ok()) LogError(kept.message());
+  const ReportFacts facts = {spec.job_id,        HostName(),        spec.policy.max_restarts,
+                             result.store_port,  WallMillis(),      goodput.Ran(now),
+                             goodput.Whole(now), goodput.restarts()};
+  const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(facts.whole + kClockSkew);
+  const std::string json = JsonReport(facts, outcome);
+  const absl::Status kept =
+      outcome.report ? WriteReport(file, json)
+                     : WriteLesserReport(file, json, spec.job_id, facts.wall_ms - age.count());
+  if (!kept.ok()) LogError(kept.message());
 }
 
 // Writes the termination message on every node that fails, because each has a container of its own.
@@ -71,15 +89,6 @@ void KeepFirstCause(const JobSpec& spec, const AgentResult& result) {
     const absl::Status kept = WriteWholeFile(path, ErrorJson(*result.outcome));
     if (!kept.ok()) LogWarning(absl::StrCat(kEnvErrorFile, " ", path, ": ", kept.message()));
   }
-}
-
-// Returns whether another node reports the end: one command with --hosts started this node and
-// others, and one node reports for all.
-bool OthersTell(const JobSpec& spec, const AgentResult& result) {
-  const std::vector<std::string>& environment = spec.worker.inherited_env;
-  const bool quiet = std::find(environment.begin(), environment.end(),
-                               absl::StrCat(kEnvQuietEnd, "=1")) != environment.end();
-  return quiet && (result.outcome ? !result.outcome->report : absl::IsCancelled(result.end));
 }
 
 void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutput& output,

@@ -7,6 +7,9 @@
 
 #include <chrono>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -74,6 +77,28 @@ absl::string_view Word(const Outcome& outcome) {
   return stopped && !outcome.worker_failed ? "stopped" : "failed";
 }
 
+// Whether the file `path` has the whole report of the job `job_id`, not older than `since_ms`.
+bool HasWholeReport(const std::string& path, const std::string& job_id, int64_t since_ms) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
+  std::ifstream file(path, std::ios::binary);
+  const Json there = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (!there.is_object()) return false;
+  const auto member = [&there](const char* name) {
+    const auto found = there.find(name);
+    return found == there.end() ? Json() : *found;
+  };
+  const Json written = member("written_at");
+  return member("whole") == true && member("job_id") == job_id && written.is_string() &&
+         written.get<std::string>() >= Time(since_ms);
+}
+
+absl::Status AtPath(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::UnavailableError(
+      absl::StrCat("cannot write the report to ", path, ": ", status.message()));
+}
+
 }  // namespace
 
 std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
@@ -99,6 +124,7 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
       {"job_id", facts.job_id},
       {"written_by", facts.host},
       {"written_at", Time(facts.wall_ms)},
+      {"whole", outcome.report},
       {"outcome", std::string(Word(outcome))},
       {"exit_code", outcome.exit_code},
       {"reason", Text(outcome.reason)},
@@ -120,10 +146,15 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
 }
 
 absl::Status WriteReport(const std::string& path, const std::string& text) {
-  const absl::Status status = WriteWholeFile(path, text);
-  if (status.ok()) return status;
-  return absl::UnavailableError(
-      absl::StrCat("cannot write the report to ", path, ": ", status.message()));
+  return AtPath(path, WriteWholeFile(path, text));
+}
+
+absl::Status WriteLesserReport(const std::string& path, const std::string& text,
+                               const std::string& job_id, int64_t since_ms) {
+  const absl::Status made = WriteWholeFile(path, text, {.may_replace = false});
+  if (!absl::IsAlreadyExists(made)) return AtPath(path, made);
+  if (HasWholeReport(path, job_id, since_ms)) return absl::OkStatus();
+  return WriteReport(path, text);
 }
 
 }  // namespace hlaunch

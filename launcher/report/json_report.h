@@ -35,4 +35,10 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome);
 //   Unavailable - the file cannot be written; the message names it and says why.
 absl::Status WriteReport(const std::string& path, const std::string& text);
 
+// Likewise for a node that knows less of the end than the one that prints the report. It leaves a
+// whole report of the job `job_id` alone that is not older than `since_ms` (milliseconds since
+// 1970): that node has written it into a folder that they share.
+absl::Status WriteLesserReport(const std::string& path, const std::string& text,
+                               const std::string& job_id, int64_t since_ms);
+
 }  // namespace hlaunch

@@ -4,6 +4,7 @@
 """A worker fails: all nodes hear of it at once, the job restarts or ends, and nothing is left."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import re
@@ -52,7 +53,8 @@ class WorkerFails(jobs.JobTest):
     def test_the_code_comes_through_everywhere_with_one_report(self):
         for failure in FAILURES:
             with self.subTest(failure.name):
-                runs = self.start(*failure.program, *failure.actions, options=OPTIONS)
+                runs = self.start(*failure.program, *failure.actions,
+                                  options=[*OPTIONS, "--report", "report.json"])
                 if failure.kill:
                     self.kill_rank(3, runs, failure.kill)
                 self.assert_done(runs, failure.code, 20)
@@ -60,6 +62,30 @@ class WorkerFails(jobs.JobTest):
                     self.assert_said(run, *failure.says)
                 reports = [run for run in runs if failure.report in "".join(jobs.own_lines(run))]
                 self.assertEqual(len(reports), 1 if failure.report else 2, self.told(runs))
+                self.assert_each_node_reports(failure)
+
+    def assert_each_node_reports(self, failure):
+        whole = []
+        for node in self.nodes:
+            report = json.loads((node.folder / "report.json").read_text(encoding="utf-8"))
+            cause = report["first_cause"]
+            self.assertEqual((cause["rank"], cause["host"], cause["local_rank"]), (3, "node1", 1),
+                             report)
+            self.assertEqual((report["exit_code"], report["written_by"]),
+                             (failure.code, node.name), report)
+            if report["whole"]:
+                self.assertIn(failure.report, cause["log_tail"] or "", report)
+            whole.append(report["whole"])
+        self.assertEqual(sorted(whole), [False, True])
+
+    def test_nodes_that_share_a_folder_keep_the_whole_report(self):
+        shared = self.lab.folder / "report.json"
+        runs = self.start(jobs.WORKER, *FAILURES[0].actions,
+                          options=[*OPTIONS, "--report", shared])
+        self.assert_done(runs, 7, 20)
+        report = json.loads(shared.read_text(encoding="utf-8"))
+        self.assertTrue(report["whole"], report)
+        self.assertIn("planted failure of rank 3", report["first_cause"]["log_tail"], report)
 
     def test_a_restart_gives_all_the_same_count_and_can_succeed(self):
         for name, kill in (("exit code", None), ("SIGKILL", signal.SIGKILL)):

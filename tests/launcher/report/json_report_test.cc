@@ -125,6 +125,32 @@ TEST(WriteReport, LeavesAnotherNodesDraftAlone) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(WriteLesserReport, LeavesTheWholeReportOfItsJobAlone) {
+  const std::string path = testing::TempDir() + "json_report_lesser." + std::to_string(::getpid());
+  const auto content = [&path] {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  ASSERT_TRUE(WriteLesserReport(path, "first\n", "17", 0).ok());
+  EXPECT_EQ(content(), "first\n");
+  ASSERT_TRUE(WriteLesserReport(path, "no JSON was there\n", "17", 0).ok());
+  EXPECT_EQ(content(), "no JSON was there\n");
+  Outcome outcome;
+  outcome.report = true;
+  constexpr int64_t kWritten = 1'700'000'000'000;
+  const std::string whole = JsonReport({"17", "node0", 3, 0, kWritten}, outcome);
+  ASSERT_TRUE(WriteReport(path, whole).ok());
+  ASSERT_TRUE(WriteLesserReport(path, "lesser\n", "17", kWritten - 1).ok());
+  EXPECT_EQ(content(), whole);
+  ASSERT_TRUE(WriteLesserReport(path, "of a later run\n", "17", kWritten + 1).ok());
+  EXPECT_EQ(content(), "of a later run\n");
+  ASSERT_TRUE(WriteReport(path, whole).ok());
+  ASSERT_TRUE(WriteLesserReport(path, "of another job\n", "18", 0).ok());
+  EXPECT_EQ(content(), "of another job\n");
+  std::filesystem::remove(path);
+}
+
 TEST(WriteReport, NamesTheFileThatCannotBeWritten) {
   const absl::Status status = WriteReport("/no-such-folder/report.json", "x");
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
