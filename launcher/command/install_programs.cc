@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The names of other launchers that hlaunch replaces; see ProgramName and IsMpirunName.
-constexpr const char* kAliases[] = {"torchrun", "mpirun", "mpiexec"};
+constexpr const char* kAliases[] = {"torchrun", "mpirun", "mpiexec", "mpiexec.hydra"};
 // The programs that a node of a job needs, and the one that only Open MPI programs need: it is not
 // in every build.
 constexpr const char* kPrograms[] = {"hlaunch", "hlaunch-agent", kPmixProgram};

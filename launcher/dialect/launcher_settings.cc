@@ -56,11 +56,6 @@ absl::Status TakeShell(const std::string& value, MpirunLine& line) {
   return absl::OkStatus();
 }
 
-absl::Status TakeShellArguments(const std::string& value, MpirunLine& line) {
-  line.shell_arguments = value;
-  return absl::OkStatus();
-}
-
 absl::Status TakeVariables(const std::string& value, MpirunLine& line) {
   for (const string_view each : absl::StrSplit(value, ';', absl::SkipWhitespace())) {
     const std::string variable(absl::StripAsciiWhitespace(each));
@@ -99,7 +94,7 @@ const Setting kMcaParameters[] = {
     {"orte_default_dash_host|prte_default_dash_host", As<TakeHosts>},
     {"orte_rankfile|prte_rankfile|rmaps_rank_file_path", TakeRankfileName},
     {"plm_rsh_agent|plm_ssh_agent|orte_rsh_agent", TakeShell},
-    {"plm_rsh_args|plm_ssh_args", TakeShellArguments},
+    {"plm_rsh_args|plm_ssh_args", As<TakeShellArguments>},
     {"mca_base_env_list", TakeVariables},
     {"rmaps_base_mapping_policy|rmaps_default_mapping_policy", As<TakeMapBy>},
     {"rmaps_base_ranking_policy|rmaps_default_ranking_policy", As<TakeRankBy>},
@@ -120,7 +115,7 @@ const Setting kHydraVariables[] = {
     // Kubeflow's MPI operator writes the second one for MPICH.
     {"HYDRA_LAUNCHER_EXTRA_ARGS|HYDRA_LAUNCH_EXTRA_ARGS|"
      "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
-     TakeShellArguments},
+     As<TakeShellArguments>},
     {"I_MPI_PERHOST",
      [](const std::string& value, MpirunLine& line) {
        const bool number = value.find_first_not_of("0123456789") == std::string::npos;
@@ -177,12 +172,15 @@ void TakeWhereOpen(const MpirunLine& found, MpirunLine& line) {
     line.shell_is_default = true;
   }
   if (line.shell_arguments.empty()) line.shell_arguments = found.shell_arguments;
-  if (line.per_node.empty()) {
+  if (line.per_node.empty() && !line.says_map) {
     line.per_node = found.per_node;
     line.goes_round = found.goes_round;
     line.per_object = found.per_object;
   }
-  if (line.by_node.empty()) line.by_node = found.by_node;
+  if (line.by_node.empty() && !line.says_map) {
+    line.by_node = found.by_node;
+    line.maps_by_node = found.maps_by_node;
+  }
   if (line.bind.empty() && line.cores.empty()) {
     line.bind = found.bind;
     line.cores = found.cores;

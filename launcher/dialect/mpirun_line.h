@@ -19,7 +19,9 @@ struct MpirunLine {
   // Of -ppn: Hydra goes round the hosts, with so many ranks for each, until all ranks have one.
   bool goes_round = false;
   std::string per_object;  // Its "socket": what ranks are bound to by default.
-  std::string by_node;     // "--map-by node", which is refused over several hosts.
+  bool says_map = false;   // --map-by was typed.
+  bool maps_by_node = false;
+  std::string by_node;  // "--map-by node", which is refused over several hosts.
   std::string hosts, hostfile;
   std::string shell;                 // Runs a command on a host, in place of ssh.
   bool shell_is_default = false;     // It was not typed.

@@ -47,7 +47,9 @@ const MpirunWord kWords[] = {
     {"--map-by", "WHERE", kBetter,
      "`ppr:N:node`, also for each `socket`, `numa`, `l3cache` or `core` of a host, and "
      "bound there; `:PE=N` as `--bind core:N`; else ranks follow devices, or cores, in order. "
-     "`node` over several hosts is refused, as ranks are numbered host by host",
+     "`node` over several hosts is refused, unless there is one rank on each, as ranks are "
+     "numbered "
+     "host by host",
      nullptr, TakeMapBy},
     {"--rank-by", "HOW", kAccepted,
      "ranks are numbered host by host; `span`, and `node` over several hosts, are refused", nullptr,
@@ -75,7 +77,7 @@ const MpirunWord kWords[] = {
     {"--report-bindings", "", kBetter, "drawn; also with `--dry-run`", nullptr, TakeReportBindings},
     {"--display", "WHAT,...", kSame, "`bindings`; `map` and `allocation` as `--display-map`",
      nullptr, TakeDisplay},
-    {"--display-map, --display-allocation, --display-devel-map", "", kSame,
+    {"--display-map, --display-allocation, --display-devel-map, -print-rank-map", "", kSame,
      "`-v`, by which each host says its ranks", nullptr, TakeVerbose},
     {"--do-not-launch", "", kBetter, "`--dry-run`", nullptr,
      [](Values, MpirunLine& line) {
@@ -99,7 +101,7 @@ const MpirunWord kWords[] = {
     // What ranks get.
     {"-x, -env, --set-env", "NAME[=VALUE]", kSame,
      "`-x`; also `-env NAME VALUE`; `-x 'NAME*'` are all that begin so; of several programs for "
-     "its own alone",
+     "its own alone; by the name mpirun one that is not set is left out",
      nullptr, TakeOwnVariable},
     {"-genv", "NAME[=VALUE]", kSame, "`-x`; also `-genv NAME VALUE`", nullptr, TakeVariable},
     {"-genvlist, -envlist", "NAME,...", kSame, "`--export NAME,...`", "--export"},
@@ -171,6 +173,8 @@ const MpirunWord kWords[] = {
     // How hosts are reached.
     {"--launch-agent, -launcher-exec, -bootstrap-exec", "CMD", kSame, "`--launch-agent 'CMD %h'`",
      nullptr, TakeLaunchAgent, kUnderThatName},
+    {"-bootstrap-exec-args", "ARGS", kSame, "arguments of ssh, or of that command", nullptr,
+     TakeShellArguments},
     {"-launcher, -bootstrap, -rmk", "NAME", kAccepted, "`ssh` and `fork`; others are refused",
      nullptr, TakeLauncher},
     {"-iface", "NAME", kRefused,

@@ -133,10 +133,12 @@ absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(values[0], absl::MaxSplits(':', 1));
   const std::string object = absl::AsciiStrToLower(parts.first);
+  line.says_map = true;
   if (object == "ppr") return TakeRanksPer(parts.second, line);
   if (object.empty() || IsObject(object)) return TakeModifiers(parts.second, line);
   if (object == "node") {
     line.by_node = "--map-by node";
+    line.maps_by_node = true;
     return TakeModifiers(parts.second, line);
   }
   return InvalidArgumentError(absl::StrCat(
@@ -145,7 +147,7 @@ absl::Status TakeMapBy(absl::Span<const std::string> values, MpirunLine& line) {
 
 absl::Status TakeRankBy(absl::Span<const std::string> values, MpirunLine& line) {
   const std::string object = absl::AsciiStrToLower(values[0]);
-  if (object == "node") line.by_node = "--rank-by node";
+  if (object == "node" && line.by_node.empty()) line.by_node = "--rank-by node";
   if (object == "node" || object == "fill" || IsObject(object)) return absl::OkStatus();
   return InvalidArgumentError(absl::StrCat(
       Quoted(values[0]), ": ranks are numbered host by host; write slot, or leave it out"));

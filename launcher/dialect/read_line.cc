@@ -96,6 +96,7 @@ absl::StatusOr<std::vector<std::string>> Reader::ValuesOf(const MpirunWord& word
     values.push_back(typed.substr(equals + 1));
     left = 0;
   }
+  const bool apart = left == 1;
   for (; left > 0 && next_ + 1 < words_.size(); --left) values.push_back(words_[++next_]);
   // As in Hydra's -genv NAME VALUE.
   const bool may_be_apart = absl::EndsWith(name, "env") && !absl::EndsWith(name, "set-env");
@@ -105,6 +106,13 @@ absl::StatusOr<std::vector<std::string>> Reader::ValuesOf(const MpirunWord& word
   }
   if (left > 0 || (values.size() == 1 && values[0].empty())) {
     return InvalidArgumentError(absl::StrCat(PrintableLine(name), " needs a value, ", word.value));
+  }
+  // As in "--prefix --mca btl tcp". The arguments of ssh begin with dashes.
+  if (values.size() == 1 && apart && !word.IsNamed("bootstrap-exec-args") &&
+      FindMpirunWord(values[0]) != nullptr) {
+    return InvalidArgumentError(absl::StrCat(PrintableLine(name), " needs a value, ", word.value,
+                                             ", and what follows is another word, ",
+                                             PrintableLine(values[0])));
   }
   ++next_;
   return values;

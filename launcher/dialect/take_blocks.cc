@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/dialect/read_line.h"
+#include "launcher/dialect/take_words.h"
 #include "launcher/hosts/exported.h"
 #include "launcher/words/other_program.h"
 #include "launcher/words/parse_int.h"
@@ -43,9 +44,11 @@ absl::Status Within(string_view where, const absl::Status& why) {
   return InvalidArgumentError(absl::StrCat(PrintableLine(where), ": ", why.message()));
 }
 
-absl::StatusOr<Block> ReadBlock(const List& words, std::string where) {
-  const absl::StatusOr<ReadLine> read = ReadMpirunLine(words, /*by_that_name=*/true);
+absl::StatusOr<Block> ReadBlock(const List& words, const Environment& environment,
+                                std::string where) {
+  absl::StatusOr<ReadLine> read = ReadMpirunLine(words, /*by_that_name=*/true);
   if (!read.ok()) return Within(where, read.status());
+  LeaveOutUnset(environment, read->line);
   auto begin = words.begin() + static_cast<std::ptrdiff_t>(read->used);
   if (begin != words.end() && *begin == "--") ++begin;
   if (begin == words.end() || begin->empty()) {
@@ -55,20 +58,21 @@ absl::StatusOr<Block> ReadBlock(const List& words, std::string where) {
 }
 
 // The programs after the colons of `words`.
-absl::StatusOr<std::vector<Block>> BlocksBehind(const List& words) {
+absl::StatusOr<std::vector<Block>> BlocksBehind(const List& words, const Environment& environment) {
   std::vector<Block> blocks;
   auto begin = std::find(words.begin(), words.end(), kColon);
   while (begin != words.end()) {
     const auto end = std::find(begin + 1, words.end(), kColon);
-    HLAUNCH_ASSIGN_OR_RETURN(
-        Block block, ReadBlock(List(begin + 1, end), absl::StrCat("program ", blocks.size() + 2)));
+    HLAUNCH_ASSIGN_OR_RETURN(Block block, ReadBlock(List(begin + 1, end), environment,
+                                                    absl::StrCat("program ", blocks.size() + 2)));
     blocks.push_back(std::move(block));
     begin = end;
   }
   return blocks;
 }
 
-absl::StatusOr<std::vector<Block>> BlocksIn(const std::string& file, const ReadTextFn& read) {
+absl::StatusOr<std::vector<Block>> BlocksIn(const std::string& file, const ReadTextFn& read,
+                                            const Environment& environment) {
   HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(file));
   std::vector<Block> blocks;
   int number = 0;
@@ -78,7 +82,7 @@ absl::StatusOr<std::vector<Block>> BlocksIn(const std::string& file, const ReadT
     if (bare.empty() || bare[0] == '#') continue;
     const absl::StatusOr<List> words = SplitWords(bare);
     if (!words.ok()) return Within(where, words.status());
-    HLAUNCH_ASSIGN_OR_RETURN(Block block, ReadBlock(*words, std::move(where)));
+    HLAUNCH_ASSIGN_OR_RETURN(Block block, ReadBlock(*words, environment, std::move(where)));
     blocks.push_back(std::move(block));
     if (blocks.size() > kMostBlocks) return Within(file, InvalidArgumentError("too many programs"));
   }
@@ -222,9 +226,9 @@ absl::Status TakeBlocks(const ReadTextFn& read, const Environment& environment, 
       return InvalidArgumentError(absl::StrCat("--app names a file of programs: leave out ",
                                                PrintableLine(command.front())));
     }
-    HLAUNCH_ASSIGN_OR_RETURN(blocks, BlocksIn(line.app_file, read));
+    HLAUNCH_ASSIGN_OR_RETURN(blocks, BlocksIn(line.app_file, read, environment));
   } else {
-    HLAUNCH_ASSIGN_OR_RETURN(blocks, BlocksBehind(command));
+    HLAUNCH_ASSIGN_OR_RETURN(blocks, BlocksBehind(command, environment));
     if (blocks.empty()) return absl::OkStatus();
     auto begin = command.begin();
     if (begin != command.end() && *begin == "--") ++begin;

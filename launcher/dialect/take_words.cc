@@ -3,8 +3,12 @@
 
 #include "launcher/dialect/take_words.h"
 
+#include <algorithm>
 #include <climits>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -26,6 +30,19 @@ constexpr char kTags[] = "[1,${rank}]<${stream}>:";
 absl::Status Add(MpirunLine& line, const char* option, string_view value) {
   line.words.push_back(absl::StrCat(option, "=", value));
   return absl::OkStatus();
+}
+
+// Whether it is a variable without its value.
+bool IsBareName(string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+bool IsSet(const std::string& name, const Environment& environment) {
+  const std::vector<std::string> all = environment.Without("");
+  return std::any_of(all.begin(), all.end(), [&name](string_view entry) {
+    return entry.substr(0, entry.find('=')) == name;
+  });
 }
 
 absl::Status SetNumber(const std::string& text, std::string* number) {
@@ -172,6 +189,11 @@ absl::Status TakeLaunchAgent(Values values, MpirunLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status TakeShellArguments(Values values, MpirunLine& line) {
+  line.shell_arguments = values[0];
+  return absl::OkStatus();
+}
+
 absl::Status TakeLauncher(Values values, MpirunLine&) {
   if (values[0] == "ssh" || values[0] == "fork") return absl::OkStatus();
   return InvalidArgumentError(
@@ -182,6 +204,23 @@ absl::Status ChangesNothing(string_view what, MpirunLine& line) {
   line.remarks.push_back(
       absl::StrCat(PrintableLine(what), " is for a part of mpirun that is not here: ignored"));
   return absl::OkStatus();
+}
+
+void LeaveOutUnset(const Environment& environment, MpirunLine& line) {
+  std::vector<std::string> words;
+  for (size_t i = 0; i < line.words.size(); ++i) {
+    const bool variable = line.words[i] == "-x" && i + 1 < line.words.size();
+    words.push_back(line.words[i]);
+    if (!variable) continue;
+    const std::string& named = line.words[++i];
+    words.push_back(named);
+    if (!IsBareName(named) || IsSet(named, environment)) continue;
+    words.resize(words.size() - 2);
+    std::vector<std::string>& own = line.own_variables;
+    own.erase(std::remove(own.begin(), own.end(), named), own.end());
+    line.remarks.push_back(absl::StrCat("-x ", named, ": it is not set here, so no rank gets it"));
+  }
+  line.words = std::move(words);
 }
 
 absl::Status TakePrefix(Values, MpirunLine& line) { return ChangesNothing("--prefix", line); }

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "launcher/dialect/mpirun_line.h"
+#include "launcher/words/environment.h"
 
 // Functions that put words of mpirun into a line. All are pure. Their only error is
 // InvalidArgument, which says what to write instead. Requires: `values` has as many values as the
@@ -37,8 +38,13 @@ absl::Status TakeOutputFilename(absl::Span<const std::string> values, MpirunLine
 absl::Status TakeStdin(absl::Span<const std::string> values, MpirunLine& line);
 
 absl::Status TakeLaunchAgent(absl::Span<const std::string> values, MpirunLine& line);
+absl::Status TakeShellArguments(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeLauncher(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakePrefix(absl::Span<const std::string> values, MpirunLine& line);
+
+// Leaves out what -x names and `environment` does not have, as mpirun does: lines for several sites
+// name variables that not each of them sets. A remark names each.
+void LeaveOutUnset(const Environment& environment, MpirunLine& line);
 
 // Notes that `what` is for a part of mpirun that hlaunch does not have.
 absl::Status ChangesNothing(absl::string_view what, MpirunLine& line);

@@ -19,8 +19,10 @@
 #include "launcher/dialect/rankfile.h"
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
+#include "launcher/dialect/take_words.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/spelling.h"
+#include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 
@@ -31,6 +33,12 @@ using absl::InvalidArgumentError;
 using absl::string_view;
 using Words = absl::Span<const std::string>;
 
+constexpr const char* kMpirunNames[] = {"mpirun",          "mpiexec",       "mpirun.openmpi",
+                                        "mpiexec.openmpi", "orterun",       "prterun",
+                                        "mpirun.mpich",    "mpiexec.mpich", "mpiexec.hydra"};
+// Programs that write lines of mpirun, such as horovodrun and accelerate, ask it which words it
+// has: they look for these names.
+constexpr char kInPlaceOf[] = ", with the words of Open MPI's mpirun and of MPICH's mpiexec\n";
 constexpr char kMpiexecTimeout[] = "MPIEXEC_TIMEOUT";  // Hydra and Open MPI.
 // Options of hlaunch that say where ranks are, or how many of them.
 constexpr const char* kSayWhere[] = {"--nproc-per-node", "--nnodes",        "--cluster",
@@ -218,9 +226,30 @@ List WordsOf(const MpirunLine& line) {
   return words;
 }
 
-// Refuses ranks by node over several hosts. On one host both orders are the same.
-absl::Status CheckOrder(const MpirunLine& line) {
+// Whether ranks by node are one on each host. Then they are numbered host by host. `read` may be
+// empty: no file is read.
+bool IsOneOnEach(const ReadTextFn& read, const MpirunLine& line) {
+  if (line.per_node == "1") return true;
+  int ranks = 0;
+  if (!line.maps_by_node || !line.per_node.empty() || !ParseInt(line.ranks, 1, INT_MAX, &ranks)) {
+    return false;
+  }
+  if (!line.hostfile.empty() && read == nullptr) return false;
+  HostWish wish;
+  wish.hostfile = line.hostfile;
+  (line.hostfile.empty() ? wish.hosts : wish.include) = line.hosts;
+  const absl::StatusOr<std::vector<TargetHost>> hosts = FindHosts(wish, read);
+  return hosts.ok() && static_cast<size_t>(ranks) <= hosts->size();
+}
+
+// Refuses ranks by node over several hosts, unless there is one on each. On one host both orders
+// are the same.
+absl::Status CheckOrder(const ReadTextFn& read, MpirunLine& line) {
   if (line.by_node.empty() || (line.hosts.empty() && line.hostfile.empty())) {
+    return absl::OkStatus();
+  }
+  if (IsOneOnEach(read, line)) {
+    line.per_node = "1";
     return absl::OkStatus();
   }
   return InvalidArgumentError(
@@ -238,7 +267,8 @@ std::string SshArguments(const MpirunLine& line) {
 
 bool IsMpirunName(string_view argv0) {
   const string_view name = argv0.substr(argv0.rfind('/') + 1);
-  return name == "mpirun" || name == "mpiexec";
+  return std::any_of(std::begin(kMpirunNames), std::end(kMpirunNames),
+                     [name](const char* each) { return name == each; });
 }
 
 absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& environment,
@@ -250,12 +280,17 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     return translated;
   }
   MpirunLine& line = found.line;
+  if (Says(line, "--version") && !line.verbose) {
+    translated.text_to_print = absl::StrCat("hlaunch ", VersionText(), kInPlaceOf);
+    return translated;
+  }
   const Words rest = words.subspan(found.used);
   if (rest.empty() && line.words.empty() && line.app_file.empty()) {
     return InvalidArgumentError("no program given; usage: mpirun [options] program [args...]");
   }
   List command(rest.begin(), rest.end());
   if (!command.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(command.front()));
+  LeaveOutUnset(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeBlocks(read, environment, line, command));
   HLAUNCH_RETURN_IF_ERROR(TakeLauncherVariables(environment, line));
   if (!line.rankfile.empty()) {
@@ -263,7 +298,8 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     HLAUNCH_RETURN_IF_ERROR(TakeRankfile(text, line.rankfile, line));
   }
   AddVariables(environment, line);
-  HLAUNCH_RETURN_IF_ERROR(CheckOrder(line));
+  HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));
+  LeaveOutUnset(environment, line);  // Of what variables and files have added.
   translated.words = WordsOf(line);
   if (!command.empty() && command.front() != "--") translated.words.emplace_back("--");
   translated.words.insert(translated.words.end(), command.begin(), command.end());
@@ -273,9 +309,9 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
 }
 
 absl::StatusOr<TranslatedLine> TranslateWithin(Words words) {
-  HLAUNCH_ASSIGN_OR_RETURN(const ReadLine found, ReadMpirunLine(words, /*by_that_name=*/false));
+  HLAUNCH_ASSIGN_OR_RETURN(ReadLine found, ReadMpirunLine(words, /*by_that_name=*/false));
   TranslatedLine translated;
-  HLAUNCH_RETURN_IF_ERROR(CheckOrder(found.line));
+  HLAUNCH_RETURN_IF_ERROR(CheckOrder(nullptr, found.line));
   translated.words = WordsOf(found.line);
   const Words rest = words.subspan(found.used);
   translated.words.insert(translated.words.end(), rest.begin(), rest.end());

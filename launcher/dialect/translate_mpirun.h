@@ -23,7 +23,8 @@ struct TranslatedLine {
   std::optional<std::string> text_to_print;  // Set if it asks for help; nothing runs then.
 };
 
-// Whether a program of this name reads its command line as mpirun and mpiexec do.
+// Whether a program of this name reads its command line as mpirun and mpiexec do: these two, and
+// the names under which Open MPI, MPICH and Intel MPI have them besides, such as mpiexec.hydra.
 bool IsMpirunName(absl::string_view argv0);
 
 // Translates a line of mpirun or mpiexec. `words` follow the program's name. A word that neither of

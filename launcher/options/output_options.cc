@@ -184,7 +184,7 @@ const OptionRow kOutputRows[] = {
     {"", "", "--print-completion", "bash|zsh", "print the shell's completion of this command",
      nullptr},
     {"", "", "--install-links", "DIR",
-     "make the links torchrun, mpirun and mpiexec to this program there",
+     "make the links torchrun, mpirun, mpiexec and mpiexec.hydra to this program there",
      [](string_view text, Options& options) {
        return SetFolder(text, &options.instead.install_links);
      }},

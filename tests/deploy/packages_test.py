@@ -257,7 +257,7 @@ class Wheel(MpiCase):
         folder = PACKAGES / "links"
         done = self.hlaunch("--install-links", folder)
         self.assertEqual(done.stdout, "".join(
-            f"{folder}/{name}\n" for name in ("torchrun", "mpirun", "mpiexec")))
+            f"{folder}/{name}\n" for name in ("torchrun", "mpirun", "mpiexec", "mpiexec.hydra")))
         self.assertTrue(run(folder / "torchrun", "--help").stdout.startswith("usage: torchrun"))
         (folder / "torchrun").unlink()
         (folder / "torchrun").write_text("torch's", encoding="utf-8")

@@ -48,8 +48,8 @@ class InstallProgramsTest : public testing::Test {
 };
 
 TEST_F(InstallProgramsTest, LinksLeadToTheProgram) {
-  EXPECT_THAT(*InstallLinks(self_, to_),
-              ElementsAre(to_ + "/torchrun", to_ + "/mpirun", to_ + "/mpiexec"));
+  EXPECT_THAT(*InstallLinks(self_, to_), ElementsAre(to_ + "/torchrun", to_ + "/mpirun",
+                                                     to_ + "/mpiexec", to_ + "/mpiexec.hydra"));
   EXPECT_EQ(fs::read_symlink(to_ + "/torchrun"), self_);
   EXPECT_TRUE(InstallLinks(self_, to_).ok());  // The link exists already.
 }

@@ -33,22 +33,27 @@ std::vector<std::string> Split(const std::string& line) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
-// Reads `path`; only the file "programs" exists.
+// The variables that -x may name without a value.
+const std::vector<std::string> kSetHere = {"A=1", "B=2", "myenv=3"};
+
+// Reads `path`; only these files exist.
 absl::StatusOr<std::string> ReadPrograms(const std::string& path) {
   if (path == "programs") {
     return "# two of them\n-n 2 -x A=1 ./a 'x y'\n\n  -n 1 -wdir /tmp ./b\n";
   }
   if (path == "ranks") return "rank 0=localhost slot=1\nrank 1=localhost slot=0:*\n";
+  if (path == "three") return "a\nb slots=2\nc\n";
   return absl::InvalidArgumentError(path + ": no such file");
 }
 
 absl::StatusOr<TranslatedLine> Translate(const std::string& line,
-                                         const Environment& environment = Environment()) {
+                                         const Environment& environment = Environment(kSetHere)) {
   return TranslateMpirun(Split(line), environment, ReadPrograms);
 }
 
 // The translation of a command line of mpirun, without the words that every one has; or the error.
-std::string Became(const std::string& line, const Environment& environment = Environment()) {
+std::string Became(const std::string& line,
+                   const Environment& environment = Environment(kSetHere)) {
   const auto translated = Translate(line, environment);
   if (!translated.ok()) return std::string(translated.status().message());
   std::string words = absl::StrJoin(translated->words, " ");
@@ -102,6 +107,15 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
        "--hosts=a,b -n 4 --nproc-per-node=2:socket --bind=socket -- x"},
       {"-n 4 --map-by node --rank-by node x", "-n 4 -- x"},
       {"-n 4 --bind-to numa:1 --rank-by fill x", "-n 4 --bind=numa -- x"},
+      {"-n 2 --host a,b -ppn 1 --map-by node x", "--hosts=a,b -n 2 --nproc-per-node=1 -- x"},
+      {"-n 2 --host a:2,b:2 --map-by node --rank-by node x",
+       "--hosts=a:2,b:2 -n 2 --nproc-per-node=1 -- x"},
+      {"-n 3 --hostfile three --map-by node x", "--hostfile=three -n 3 --nproc-per-node=1 -- x"},
+      {"-n 1 -host a -bootstrap=ssh -launcher-exec rsh -bootstrap-exec-args -v x",
+       "--launch-agent=rsh -v %h --hosts=a -n 1 -- x"},
+      {"-n 1 -print-rank-map --mca plm_rsh_args -v x",
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --log-prefix=none "
+       "--verbose -n 1 -- x"},
       {"--rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
       {"-n 2 --rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
       {"-n 1 --map-by :OVERSUBSCRIBE --rank-by core x", "-n 1 -- x"},
@@ -191,7 +205,14 @@ TEST(TranslateMpirun, TakesWhatVariablesSayOfHosts) {
        "--hosts=a,b -n 4 --nproc-per-node=2 -- x"},
       {"OMPI_MCA_hwloc_base_binding_policy=none", "-n 1 x", "-n 1 --bind=none -- x"},
       {"OMPI_MCA_hwloc_base_binding_policy=none", "-n 1 --bind-to core x", "-n 1 --bind=core -- x"},
-      {"OMPI_MCA_rmaps_base_mapping_policy=node", "-n 1 -host a,b x",
+      {"OMPI_MCA_rmaps_base_mapping_policy=node", "-n 2 -host a,b x",
+       "--hosts=a,b -n 2 --nproc-per-node=1 -- x"},
+      {"OMPI_MCA_rmaps_base_mapping_policy=node", "-n 4 -host a:2,b:2 --map-by slot x",
+       "--hosts=a:2,b:2 -n 4 -- x"},
+      {"OMPI_MCA_rmaps_base_ranking_policy=node", "-n 2 -host a:2,b:2 x",
+       "OMPI_MCA_rmaps_base_ranking_policy: ranks are numbered host by host; write --map-by "
+       "ppr:N:node for the ranks of each host, or leave it out"},
+      {"OMPI_MCA_rmaps_base_mapping_policy=node", "-n 4 -host a,b x",
        "OMPI_MCA_rmaps_base_mapping_policy: ranks are numbered host by host; write --map-by "
        "ppr:N:node for the ranks of each host, or leave it out"},
       {"OMPI_MCA_rmaps_base_no_schedule_local=1", "-n 1 x",
@@ -206,6 +227,28 @@ TEST(TranslateMpirun, TakesWhatVariablesSayOfHosts) {
     EXPECT_EQ(Became(row.typed, Environment({row.variable})), row.becomes) << row.variable;
   }
   EXPECT_EQ(Within("-n 4 --mca orte_default_hostfile h x"), "hlaunch -n 4 --hostfile=h x");
+}
+
+TEST(TranslateMpirun, LeavesOutVariablesThatAreNotSet) {
+  const auto line = Translate("-n 1 -x A -x NONE -x HLAUNCH_NONE -x C=1 x");
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_THAT(line->remarks,
+              ElementsAre("-x NONE: it is not set here, so no rank gets it",
+                          "-x HLAUNCH_NONE: it is not set here, so no rank gets it"));
+  EXPECT_EQ(Became("-n 1 -x A -x NONE -x C=1 x"), "-x A -x C=1 -n 1 -- x");
+  EXPECT_EQ(Became("-n 1 -x A x", Environment({"A="})), "-x A -n 1 -- x") << "set, and empty";
+  EXPECT_EQ(Became("-n 2 a : -n 1 -x NONE -x B b"), "--also=-n 1 -x B=2 b -n 3 -- a");
+  EXPECT_EQ(Became("-n 1 -x ./prog x"), "-x ./prog -n 1 -- x") << "hlaunch says what is wrong";
+  EXPECT_EQ(Within("-x NONE x"), "hlaunch -x NONE x");
+}
+
+TEST(TranslateMpirun, SaysWhoseWordsItTakes) {
+  for (const char* typed : {"--version", "-V"}) {
+    const auto line = Translate(typed);
+    ASSERT_TRUE(line.ok()) << line.status();
+    EXPECT_THAT(*line->text_to_print,
+                AllOf(HasSubstr("hlaunch "), HasSubstr("Open MPI"), HasSubstr("MPICH")));
+  }
 }
 
 TEST(TranslateMpirun, TakesTheArgumentsOfSsh) {
@@ -396,7 +439,9 @@ TEST(TranslateMpirun, RefusesWithTheWayOut) {
       {"-n 2 a : -n x b", "program 2: -n 'x': expected a number"},
       {"-n 2 a : -n 1 --timeout 5 b", "program 2: --timeout=5 is for all programs"},
       {"-n 2 a : -n 1 --bind-to core b", "program 2: an option of it is for all programs"},
-      {"-n 2 a : -n 1 -x NONE b", "program 2: -x NONE: it is not set here"},
+      {"-n 1 --prefix --mca btl tcp a",
+       "--prefix needs a value, DIR, and what follows is another word, --mca"},
+      {"--host -n 2 a", "--host needs a value, a,b:4, and what follows is another word, -n"},
       {"-n 1 --host a x : -n 1 y : -n 1 --host b z", "program 3: --host for each program"},
       {"-n 1 --host a x : -n 1 --host b y : -n 1 --host a z",
        "program 3: host a comes a second time"},
