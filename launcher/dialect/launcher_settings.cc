@@ -206,6 +206,23 @@ absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& li
   return taken ? absl::OkStatus() : ChangesNothing(values[0], line);
 }
 
+absl::Status TakeFileParameters(absl::Span<const FileParameter> parameters, MpirunLine& line) {
+  MpirunLine found;
+  for (const FileParameter& parameter : parameters) {
+    const bool by_node = !found.by_node.empty();
+    const std::string what = absl::StrCat(parameter.file, ": ", parameter.name);
+    const absl::StatusOr<bool> taken = TakeMcaParameter(parameter.name, parameter.value, found);
+    if (!taken.ok()) {
+      return InvalidArgumentError(absl::StrCat(PrintableLine(what), " '",
+                                               PrintableLine(parameter.value),
+                                               "': ", taken.status().message()));
+    }
+    if (!by_node && !found.by_node.empty()) found.by_node = what;
+  }
+  TakeWhereOpen(found, line);
+  return absl::OkStatus();
+}
+
 absl::Status TakeLauncherVariables(const Environment& environment, MpirunLine& line) {
   MpirunLine found;
   for (const char* prefix : {"OMPI_MCA_", "PRTE_MCA_"}) {

@@ -20,6 +20,17 @@ namespace hlaunch {
 absl::Status TakeMca(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakeForeignMca(absl::Span<const std::string> values, MpirunLine& line);
 
+// A parameter of a file of Open MPI's. A value.
+struct FileParameter {
+  std::string file;
+  std::string name, value;
+};
+
+// Puts into `line` what these parameters say and it leaves open. Parameters that say nothing of
+// where ranks run, or how hosts are reached, are for the ranks' own library, which reads the files
+// itself. The error names the file and the parameter.
+absl::Status TakeFileParameters(absl::Span<const FileParameter> parameters, MpirunLine& line);
+
 // Puts into `line` what OMPI_MCA_*, PRTE_MCA_*, HYDRA_* and I_MPI_* say and its words leave open.
 // The error names the variable.
 absl::Status TakeLauncherVariables(const Environment& environment, MpirunLine& line);

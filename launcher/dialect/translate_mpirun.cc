@@ -16,6 +16,7 @@
 #include "launcher/dialect/launcher_settings.h"
 #include "launcher/dialect/mpirun_line.h"
 #include "launcher/dialect/mpirun_words.h"
+#include "launcher/dialect/parameter_files.h"
 #include "launcher/dialect/rankfile.h"
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
@@ -293,6 +294,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   LeaveOutUnset(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeBlocks(read, environment, line, command));
   HLAUNCH_RETURN_IF_ERROR(TakeLauncherVariables(environment, line));
+  HLAUNCH_RETURN_IF_ERROR(TakeParameterFiles(environment, read, line));
   if (!line.rankfile.empty()) {
     HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.rankfile));
     HLAUNCH_RETURN_IF_ERROR(TakeRankfile(text, line.rankfile, line));

@@ -295,8 +295,11 @@ absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts) {
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFile + 1, '\0');
-  if (file.is_open()) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  std::string text;
+  if (file.is_open()) {
+    text.resize(kMaxFile + 1);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  }
   if (!file.is_open() || file.bad()) {
     return InvalidArgumentError(absl::StrCat(PrintableLine(path), ": ", std::strerror(errno)));
   }

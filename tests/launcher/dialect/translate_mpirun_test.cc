@@ -43,6 +43,16 @@ absl::StatusOr<std::string> ReadPrograms(const std::string& path) {
   }
   if (path == "ranks") return "rank 0=localhost slot=1\nrank 1=localhost slot=0:*\n";
   if (path == "three") return "a\nb slots=2\nc\n";
+  if (path == "/home/u/.openmpi/mca-params.conf") {
+    return "# of this user\nplm_rsh_args = -p 3022\n\nbtl = tcp,self\nno parameter\n"
+           "hwloc_base_binding_policy=none\n# orte_default_hostfile = no\n";
+  }
+  if (path == "/opt/mpi/etc/openmpi-mca-params.conf") {
+    return "orte_default_hostfile = \"/opt/hosts\"\nhwloc_base_binding_policy = core\n"
+           "plm_rsh_agent =\n";
+  }
+  if (path == "/nodes/etc/openmpi-mca-params.conf") return "rmaps_base_mapping_policy=node\n";
+  if (path == "/my/params") return "rmaps_base_no_schedule_local = 1\n";
   return absl::InvalidArgumentError(path + ": no such file");
 }
 
@@ -227,6 +237,31 @@ TEST(TranslateMpirun, TakesWhatVariablesSayOfHosts) {
     EXPECT_EQ(Became(row.typed, Environment({row.variable})), row.becomes) << row.variable;
   }
   EXPECT_EQ(Within("-n 4 --mca orte_default_hostfile h x"), "hlaunch -n 4 --hostfile=h x");
+}
+
+TEST(TranslateMpirun, TakesWhatFilesOfOpenMpiSay) {
+  const std::string home = "HOME=/home/u", path = "PATH=/usr/bin:/opt/mpi/bin:/my/mpi/bin";
+  const auto user = Translate("-n 1 -host a x", Environment({home}));
+  ASSERT_TRUE(user.ok()) << user.status();
+  EXPECT_EQ(user->ssh_arguments, "-p 3022");
+  EXPECT_EQ(Became("-n 1 -host a x", Environment({home})), "--hosts=a -n 1 --bind=none -- x");
+  EXPECT_EQ(Became("-n 1 x", Environment({path})), "--hostfile=/opt/hosts -n 1 --bind=core -- x");
+  EXPECT_EQ(Became("-n 1 x", Environment({home, path})),
+            "--hostfile=/opt/hosts -n 1 --bind=none -- x")
+      << "the user's file is stronger than the site's";
+  EXPECT_EQ(Became("-n 1 -host a --bind-to numa x", Environment({home, path})),
+            "--hosts=a -n 1 --bind=numa -- x");
+  EXPECT_EQ(
+      Became("-n 1 -host a x", Environment({path, "OMPI_MCA_hwloc_base_binding_policy=socket"})),
+      "--hosts=a -n 1 --bind=socket -- x");
+  EXPECT_EQ(Became("-n 1 x", Environment({"OPAL_PREFIX=/opt/mpi"})),
+            "--hostfile=/opt/hosts -n 1 --bind=core -- x");
+  EXPECT_EQ(Became("-n 4 -host a:2,b:2 x", Environment({"PATH=/nodes/bin"})),
+            "/nodes/etc/openmpi-mca-params.conf: rmaps_base_mapping_policy: ranks are numbered "
+            "host by host; write --map-by ppr:N:node for the ranks of each host, or leave it out");
+  EXPECT_THAT(Became("-n 1 x", Environment({home, "OMPI_MCA_mca_base_param_files=/my/params"})),
+              HasSubstr("/my/params: rmaps_base_no_schedule_local '1': it says where ranks run"));
+  EXPECT_EQ(Within("-n 1 x"), "hlaunch -n 1 x") << "hlaunch itself reads no file of Open MPI's";
 }
 
 TEST(TranslateMpirun, LeavesOutVariablesThatAreNotSet) {
