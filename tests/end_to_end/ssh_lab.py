@@ -90,6 +90,13 @@ class SshLab:
             config.write(f"MaxStartups {startups}\n")
         self._start_sshd(node)
 
+    def listen(self, node, *ports):
+        """Restarts the node's sshd on these ports."""
+        self.end_sshd(node)
+        with (node.folder / "sshd_config").open("a", encoding="utf-8") as config:
+            config.write("".join(f"Port {port}\n" for port in ports))
+        self._start_sshd(node)
+
     def end_sshd(self, node):
         os.kill(node.sshd.pid, signal.SIGKILL)
         node.sshd.wait(5)
