@@ -339,6 +339,8 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> InitProcessGroup(absl::string_view
   if (init.local_ranks != 0) options.local_ranks = init.local_ranks;
   options.secret = init.secret;
   options.round = init.round;
+  const std::string* tap = Find(environment, kEnvTap);
+  options.recorded = tap != nullptr && *tap != "0";
   auto group = ProcessGroup::Create(*std::move(store), init.rank, init.size, std::move(options));
   if (!group.ok()) return Promised(group.status());
   return group;

@@ -37,6 +37,8 @@ class CollectiveQueue::QueuedCall : public Work {
     return result_.has_value();
   }
 
+  uint64_t number() const { return number_; }
+
  private:
   void Finish(absl::Status result) {
     MutexLock lock(&mu_);
@@ -72,14 +74,14 @@ absl::Status CollectiveQueue::Run(Collective&& call, Duration timeout) {
     MutexLock lock(&mu_);
     if (under_way_ == 0) {
       ++under_way_;
-      number = NextNumber();
+      number = NextNumber(call);
     } else {
       queued = Enqueue(std::move(call), timeout);
     }
   }
   if (queued != nullptr) return queued->Wait(std::nullopt);
   const absl::Status result = runner_.Run(call, number, After(timeout));
-  EndCall();
+  EndCall(number);
   return result;
 }
 
@@ -94,10 +96,11 @@ absl::Status CollectiveQueue::MonitoredBarrier(Duration timeout) {
     MutexLock lock(&mu_);
     while (under_way_ > 0) changed_.Wait(&mu_);
     ++under_way_;
-    number = NextNumber();
+    number = ++number_;
+    if (record_ != nullptr) record_->BeginMonitoredBarrier(number);
   }
   const absl::Status result = runner_.MonitoredBarrier(number, timeout);
-  EndCall();
+  EndCall(number);
   return result;
 }
 
@@ -105,16 +108,27 @@ std::shared_ptr<CollectiveQueue::QueuedCall> CollectiveQueue::Enqueue(Collective
                                                                       Duration timeout) {
   // First, since it may fail: then the caller frees what the call would use.
   if (!thread_.joinable()) thread_ = std::thread([this] { RunQueue(); });
-  auto queued = std::make_shared<QueuedCall>(std::move(call), NextNumber(), timeout);
+  const uint64_t number = NextNumber(call);
+  auto queued = std::make_shared<QueuedCall>(std::move(call), number, timeout);
   queue_.push_back(queued);
   ++under_way_;
   changed_.SignalAll();
   return queued;
 }
 
-void CollectiveQueue::EndCall() {
+uint64_t CollectiveQueue::NextNumber(const Collective& call) {
+  ++number_;
+  if (record_ != nullptr) {
+    const size_t bytes = call.from.empty() ? call.into.size() : call.from.size();
+    record_->Begin(number_, call.verb, call.type, bytes / ElementSize(call.type));
+  }
+  return number_;
+}
+
+void CollectiveQueue::EndCall(uint64_t number) {
   MutexLock lock(&mu_);
   --under_way_;
+  if (record_ != nullptr) record_->End(number);
   changed_.SignalAll();
 }
 
@@ -132,6 +146,7 @@ void CollectiveQueue::RunQueue() {
     MutexLock lock(&mu_);
     queue_.pop_front();
     --under_way_;
+    if (record_ != nullptr) record_->End(call->number());
     changed_.SignalAll();
   }
 }

@@ -15,6 +15,7 @@
 #include "comm/call/work.h"
 #include "comm/collective_runner.h"
 #include "comm/collectives/collective.h"
+#include "comm/record/call_record.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 
@@ -25,8 +26,9 @@ namespace hlaunch {
 // queue, which begins with the first of them. Thread-safe.
 class CollectiveQueue {
  public:
-  // `runner` outlives the queue.
-  explicit CollectiveQueue(CollectiveRunner& runner) : runner_(runner) {}
+  // `runner` and `record` outlive the queue. `record` may be null.
+  explicit CollectiveQueue(CollectiveRunner& runner, CallRecord* record = nullptr)
+      : runner_(runner), record_(record) {}
   // Aborts the group if calls are under way.
   ~CollectiveQueue();
   CollectiveQueue(const CollectiveQueue&) = delete;
@@ -43,11 +45,12 @@ class CollectiveQueue {
 
   std::shared_ptr<QueuedCall> Enqueue(Collective&& call, Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  uint64_t NextNumber() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return ++number_; }
-  void EndCall();
+  uint64_t NextNumber(const Collective& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndCall(uint64_t number);
   void RunQueue();
 
   CollectiveRunner& runner_;
+  CallRecord* const record_;
   Mutex mu_;
   CondVar changed_;
   uint64_t number_ ABSL_GUARDED_BY(mu_) = 0;   // The number of the last call.

@@ -13,6 +13,7 @@
 #include "comm/collective_queue.h"
 #include "comm/collective_runner.h"
 #include "comm/process_transport/process_transport.h"
+#include "comm/record/call_record.h"
 #include "comm/self_messages.h"
 #include "comm/transport/shared_transport.h"
 #include "proto/base/mutex.h"
@@ -32,12 +33,28 @@ class DoneWork : public Work {
   const absl::Status result_;
 };
 
+// For the time in which a thread waits for a message.
+class RecordedWait {
+ public:
+  explicit RecordedWait(CallRecord* record) : record_(record) {
+    if (record_ != nullptr) record_->BeginMessageWait();
+  }
+  ~RecordedWait() {
+    if (record_ != nullptr) record_->EndMessageWait();
+  }
+  RecordedWait(const RecordedWait&) = delete;
+  RecordedWait& operator=(const RecordedWait&) = delete;
+
+ private:
+  CallRecord* const record_;
+};
+
 // A send or a receive. It goes on while any thread has its turn at the transport.
 template <typename Direction>
 class MessageWork : public Work {
  public:
-  MessageWork(SharedTransport& transport, Direction message, Duration timeout)
-      : transport_(transport), message_(message), deadline_(After(timeout)) {}
+  MessageWork(SharedTransport& transport, CallRecord* record, Direction message, Duration timeout)
+      : transport_(transport), record_(record), message_(message), deadline_(After(timeout)) {}
 
   void Start() {
     SharedTransport::Turn turn(transport_);
@@ -46,6 +63,7 @@ class MessageWork : public Work {
 
   absl::Status Wait(std::optional<Duration> patience) override {
     const Instant until = patience.has_value() ? After(*patience) : deadline_;
+    const RecordedWait waits(record_);
     SharedTransport::Turn turn(transport_);
     if (until >= deadline_) return turn.Wait(message_, deadline_);
     HLAUNCH_ASSIGN_OR_RETURN(const bool done, turn.WaitUntil(message_, until));
@@ -67,6 +85,7 @@ class MessageWork : public Work {
 
  private:
   SharedTransport& transport_;
+  CallRecord* const record_;  // Null: not recorded. Of the group, as transport_.
   Direction message_;
   const Instant deadline_;
 };
@@ -98,7 +117,8 @@ class Group : public ProcessGroup {
         options_(std::move(options)),
         runner_(std::move(transport), std::move(choices)),
         self_(runner_.transport().rank()),
-        queue_(runner_) {}
+        record_(options_.recorded ? CallRecord::Open(options_.name) : nullptr),
+        queue_(runner_, record_.get()) {}
 
   Rank rank() const override { return runner_.transport().rank(); }
   int size() const override { return runner_.transport().size(); }
@@ -159,8 +179,8 @@ class Group : public ProcessGroup {
 
   template <typename Direction>
   WorkPtr StartMessage(const Direction& message) {
-    auto work =
-        std::make_shared<MessageWork<Direction>>(runner_.transport(), message, options_.timeout);
+    auto work = std::make_shared<MessageWork<Direction>>(runner_.transport(), record_.get(),
+                                                         message, options_.timeout);
     work->Start();
     messages_.Keep(work);
     return work;
@@ -170,6 +190,7 @@ class Group : public ProcessGroup {
   const GroupOptions options_;
   mutable CollectiveRunner runner_;
   SelfMessages self_;
+  const std::unique_ptr<CallRecord> record_;  // Null: not recorded.
   MessageKeeper messages_;  // Before queue_: a call that still runs may move them on.
   CollectiveQueue queue_;
   Mutex mu_;

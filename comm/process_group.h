@@ -34,7 +34,8 @@ struct GroupOptions {
   // A secret of kSecretSize bytes that only the ranks of the round have, by which they recognize
   // each other. If empty, every process that can read the store is trusted.
   std::string secret = {};
-  Round round = 0;  // Ranks of another round are refused; 0: not known.
+  Round round = 0;        // Ranks of another round are refused; 0: not known.
+  bool recorded = false;  // Whoever may read this process can see its calls: see CallRecord.
 };
 
 // Ranks that communicate, with the verbs of torch.distributed: every rank makes the same calls of

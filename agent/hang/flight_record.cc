@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "agent/hang/json_words.h"
 #include "proto/contract/rank_list.h"
 
@@ -37,18 +38,18 @@ constexpr TypeRow kTypes[] = {{"Float", "float32", 4},     {"Double", "float64",
                               {"Bool", "bool", 1},         {"Short", "int16", 2},
                               {"Char", "int8", 1},         {"Byte", "uint8", 1}};
 
-TypeRow TypeOf(absl::string_view name) {
-  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                [&](const TypeRow& one) { return one.name == name; });
-  return row != std::end(kTypes) ? *row : TypeRow{name, name, 0};
-}
-
 // "16 B", "4 MiB"
 std::string ByteText(double bytes) {
   constexpr absl::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
   for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
   return absl::StrCat(std::round(bytes * 10) / 10, " ", kUnits[unit]);
+}
+
+TypeRow TypeOf(absl::string_view name) {
+  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                [&](const TypeRow& one) { return one.name == name; });
+  return row != std::end(kTypes) ? *row : TypeRow{name, name, 0};
 }
 
 // "[1024, 8] float32, [1] float32, 32 KiB"
@@ -159,6 +160,38 @@ std::vector<CollectiveCall> Kept(const Calls& calls) {
   return kept;
 }
 
+// Keeps the numbers of hlaunch's records apart from those of torch's for a group of the same name,
+// which may have another backend for another device.
+constexpr absl::string_view kOwnMark = "@hlaunch";
+constexpr char kDefaultGroup[] = "0";  // Torch's name of the group of all ranks.
+
+// "torch/0/5f70bf18a0860070.0" is torch's group "0".
+std::string NameIn(absl::string_view group) {
+  if (absl::ConsumePrefix(&group, "torch/")) group = group.substr(0, group.find('/'));
+  return std::string(group);
+}
+
+CollectiveCall OwnCollective(const RecordedCall& recorded) {
+  CollectiveCall call;
+  call.sequence = static_cast<int64_t>(recorded.number);
+  call.op = recorded.verb;
+  call.inside = !recorded.over;
+  if (recorded.count > 0) {
+    call.sizes = absl::StrCat(
+        "[", recorded.count, "] ", recorded.type, ", ",
+        ByteText(static_cast<double>(recorded.count) * static_cast<double>(recorded.element)));
+  }
+  return call;
+}
+
+GroupPicture OwnGroup(const std::string& name, const RecordedCalls& record) {
+  GroupPicture picture;
+  picture.name = absl::StrCat(name, kOwnMark);
+  picture.description = name == kDefaultGroup ? "default_pg" : absl::StrCat("group ", name);
+  for (const RecordedCall& call : record.latest) Add(OwnCollective(call), &picture);
+  return picture;
+}
+
 }  // namespace
 
 std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
@@ -244,14 +277,35 @@ absl::string_view FlightProgress(absl::string_view json) {
   return status == json.npos ? json : json.substr(status);
 }
 
-std::map<std::string, std::vector<Rank>> ParseGroups(absl::string_view json) {
+std::map<std::string, KnownGroup> ParseGroups(absl::string_view json) {
   const Json told = ParseJson(json);
-  std::map<std::string, std::vector<Rank>> groups;
+  std::map<std::string, KnownGroup> groups;
   if (!told.is_object()) return groups;
   for (const auto& item : told.items()) {
-    if (groups.size() < kMaxGroupsOfRank) groups[WordOf(item.key())] = Ranks(item.value());
+    if (groups.size() >= kMaxGroupsOfRank) break;
+    groups[WordOf(item.key())] = {Ranks(At(item.value(), "ranks")),
+                                  WordOf(At(item.value(), "desc"))};
   }
   return groups;
+}
+
+OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records) {
+  OwnCalls own;
+  std::map<std::string, GroupPicture> groups;  // Of two of one name the later one counts.
+  for (const RecordedCalls& record : records) {
+    const std::string name = NameIn(record.group);
+    groups[name] = OwnGroup(name, record);
+    own.in_p2p = own.in_p2p || record.awaits_message;
+    own.calls += static_cast<int64_t>(record.begun);
+    absl::StrAppend(&own.progress, record.group, " ", record.begun, " ", record.over, ";");
+  }
+  for (auto& [name, group] : groups) own.groups.push_back(std::move(group));
+  return own;
+}
+
+absl::string_view TorchName(absl::string_view picture) {
+  absl::ConsumeSuffix(&picture, kOwnMark);
+  return picture;
 }
 
 bool WaitsForStore(absl::string_view json) {

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "comm/record/recorded_calls.h"
 #include "rendezvous/hang/rank_picture.h"
 
-// Parses the answers of torch's control server. Pure: a worker may have influenced the text.
+// Reads what a rank has called, from the answers of torch's control server and from the records of
+// hlaunch's own collectives. Pure: a worker may have influenced both.
 
 namespace hlaunch {
 
@@ -36,8 +38,29 @@ std::vector<std::string> RecorderQuestions(absl::string_view handlers);
 // rest.
 absl::string_view FlightProgress(absl::string_view json);
 
-// The ranks of each group by its name, as the tap reports them. Empty if there are none.
-std::map<std::string, std::vector<Rank>> ParseGroups(absl::string_view json);
+// A process group as Python knows it. A value.
+struct KnownGroup {
+  std::vector<Rank> members;
+  std::string description;  // May be empty.
+};
+
+// The groups by their names, as the tap reports them. Empty if there are none.
+std::map<std::string, KnownGroup> ParseGroups(absl::string_view json);
+
+// What a rank has called in groups of hlaunch's own collectives, of which torch's flight recorder
+// knows nothing, or at most that calls have begun. A value.
+struct OwnCalls {
+  std::vector<GroupPicture> groups;
+  bool in_p2p = false;   // A thread waits for a message from or to a single rank.
+  int64_t calls = 0;     // How many collectives it has called.
+  std::string progress;  // Changes with every collective.
+};
+
+// A group that torch.distributed knows gets a name that TorchName takes apart.
+OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records);
+
+// Torch's name for the group of a picture, whichever recorder it comes from.
+absl::string_view TorchName(absl::string_view picture);
 
 // True if wait_counter_values says that the rank waits for the master store.
 bool WaitsForStore(absl::string_view json);

@@ -21,6 +21,7 @@
 #include "agent/stall/stack_dump.h"
 #include "agent/stall/stack_text.h"
 #include "asio/io_context.hpp"
+#include "comm/record/recorded_calls.h"
 
 namespace hlaunch {
 
@@ -151,7 +152,9 @@ class NodeLook::RankLook {
 
   void OnRecords() {
     picture_.answers = records_.answered;
-    const std::string progress = records_.answered ? records_.progress : progress_;
+    const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
+    const std::string progress =
+        records_.answered ? absl::StrCat(records_.progress, own.progress) : progress_;
     still_ = picture_.recorded && progress == progress_;
     if (!still_) {
       progress_ = progress;
@@ -160,7 +163,7 @@ class NodeLook::RankLook {
       picture_.holds_interpreter = picture_.waits = dumped_ = false;
     }
     LookAtProcess(server_);
-    if (records_.answered && records_.record) TakeRecord(*std::move(records_.record));
+    if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
     if (!still_ || !records_.answered) return End();
     Ask("wait_counter_values", [this](const Answer& counters) {
       picture_.in_store = counters.ok() && WaitsForStore(*counters);
@@ -168,23 +171,33 @@ class NodeLook::RankLook {
     });
   }
 
-  void TakeRecord(FlightRecord record) {
+  void TakeRecord(FlightRecord record, const OwnCalls& own) {
     picture_.recorded = true;
-    picture_.moved = moved_ + static_cast<uint64_t>(record.calls);
+    picture_.moved = moved_ + static_cast<uint64_t>(record.calls + own.calls);
     picture_.groups = std::move(record.groups);
-    for (GroupPicture& group : picture_.groups) {
-      const auto known = groups_.find(group.name);
-      if (group.members.empty() && known != groups_.end()) group.members = known->second;
-    }
+    const size_t room = kMaxGroupsOfRank - std::min(kMaxGroupsOfRank, picture_.groups.size());
+    picture_.groups.insert(
+        picture_.groups.end(), own.groups.begin(),
+        own.groups.begin() + static_cast<ptrdiff_t>(std::min(room, own.groups.size())));
+    for (GroupPicture& group : picture_.groups) Complete(&group);
     // A rank that waits for its device asks it again and again.
     picture_.on_device = picture_.busy && (record.device_in_p2p || DeviceIsInside());
     if (picture_.on_device) picture_.busy = false;
-    picture_.in_p2p = record.in_p2p || (record.device_in_p2p && picture_.on_device);
+    picture_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && picture_.on_device);
   }
 
   bool DeviceIsInside() const {
     return std::any_of(picture_.groups.begin(), picture_.groups.end(),
                        [](const auto& group) { return !group.backend.empty() && IsInside(group); });
+  }
+
+  // Adds what Python has told of the group.
+  void Complete(GroupPicture* group) const {
+    const auto known = groups_.find(std::string(TorchName(group->name)));
+    if (known == groups_.end()) return;
+    if (group->members.empty()) group->members = known->second.members;
+    const std::string& description = known->second.description;
+    if (!description.empty() && description != "undefined") group->description = description;
   }
 
   // The questions about groups and stacks need the interpreter's lock. So a rank that has not
@@ -193,16 +206,17 @@ class NodeLook::RankLook {
   bool MayAskPython() const { return !picture_.holds_interpreter; }
 
   void AskForGroups() {
-    const bool known = std::all_of(picture_.groups.begin(), picture_.groups.end(),
-                                   [this](const GroupPicture& group) {
-                                     return !group.members.empty() || groups_.count(group.name) > 0;
-                                   });
+    const bool known = std::all_of(
+        picture_.groups.begin(), picture_.groups.end(), [this](const GroupPicture& group) {
+          return !group.members.empty() || groups_.count(std::string(TorchName(group.name))) > 0;
+        });
     if (known || !MayAskPython()) return AskForStack();
     Ask("hlaunch_groups", [this](const Answer& json) {
       NoteAnswer(json);
       if (json.ok()) groups_ = ParseGroups(*json);
       for (GroupPicture& group : picture_.groups) {
-        if (group.members.empty()) group.members = groups_[group.name];
+        groups_.try_emplace(std::string(TorchName(group.name)));  // It is not asked for again.
+        Complete(&group);
       }
       AskForStack();
     });
@@ -285,7 +299,7 @@ class NodeLook::RankLook {
   uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
   std::optional<RankActivity> seen_;
   Instant seen_at_;
-  std::map<std::string, std::vector<Rank>> groups_;
+  std::map<std::string, KnownGroup> groups_;
   std::optional<TapRequest> request_;
   std::optional<StackDump> dump_;
   std::function<void()> done_;

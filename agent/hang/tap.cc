@@ -172,7 +172,8 @@ def _remove(path, pid):
 
 
 def _groups(request, response):
-    """Which ranks a process group has: the flight recorder does not know it of gloo's."""
+    """Which ranks a process group has, and what it is for: the flight recorder does not know the
+    first of gloo's groups, and neither of hlaunch's."""
     groups = {}
     try:
         import json
@@ -180,7 +181,8 @@ def _groups(request, response):
         if c10d is not None:
             for group, ranks in list(c10d._world.pg_group_ranks.items()):
                 if group in c10d._world.pg_names:  # Others are those that it is no member of.
-                    groups[c10d._world.pg_names[group]] = sorted(ranks)
+                    groups[c10d._world.pg_names[group]] = {
+                        "ranks": sorted(ranks), "desc": getattr(group, "group_desc", "") or ""}
         response.set_content(json.dumps(groups), "application/json")
         response.set_status(200)
     except Exception:

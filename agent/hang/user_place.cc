@@ -14,7 +14,7 @@ namespace hlaunch {
 namespace {
 
 constexpr absl::string_view kLibraries[] = {"site-packages/", "dist-packages/", "/lib/python3",
-                                            "<frozen "};
+                                            "/python/hlaunch/", "<frozen "};
 
 bool IsLibrarys(const std::string& frame) {
   return std::any_of(std::begin(kLibraries), std::end(kLibraries),

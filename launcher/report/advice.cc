@@ -69,6 +69,9 @@ constexpr Row kRows[] = {
      "tells whether it was memory"},
     {{kUnservedMpi[0], kUnservedMpi[1], kUnservedMpi[2]}, kAdviceOnUnservedMpi},
     // Collectives.
+    {{"requires at least one CUDA device", "no GPUs found", ""},
+     "NCCL needs a GPU, and this worker sees none: init_process_group(\"gloo\"), or see "
+     "`hlaunch devices`"},
     {{"doesn't have NCCL built in", "", ""},
      "this torch has no NCCL: init_process_group(\"gloo\"), or install a torch with CUDA"},
     {{"NCCL version mismatch", "ncclInvalidUsage: version", ""},

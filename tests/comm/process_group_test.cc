@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "comm/call/algorithm.h"
 #include "comm/call/hosts.h"
+#include "comm/record/recorded_calls.h"
 #include "tests/comm/ranks.h"
 #include "tests/rendezvous/no_threads.h"
 
@@ -48,6 +50,30 @@ class Groups : public testing::TestWithParam<TransportKind> {
     });
   }
 };
+
+TEST_P(Groups, AnotherProcessCanSeeWhatAGroupHasCalled) {
+  const auto results = GetParam().run(2, [](TestRank& self) -> std::string {
+    const auto group = self.join({.timeout = 30s, .recorded = true});
+    int32_t value = 1, heard = 0;
+    for (int i = 0; i < 3; ++i) {
+      if (!group->Run(AllReduce(kInt, kSum, Bytes(value), Bytes(value))).ok()) return "run";
+    }
+    if (!group->Start(Barrier())->Wait().ok()) return "start";
+    if (!group->MonitoredBarrier(30s).ok()) return "monitored";
+    const WorkPtr work = group->rank() == 0 ? group->StartSend(kInt, Bytes(value), 1)
+                                            : group->StartRecv(kInt, Bytes(heard), 0);
+    if (!work->Wait().ok()) return "message";
+    for (const RecordedCalls& calls : ReadCallRecords(::getpid(), 10)) {
+      // Where ranks are threads, others may still be in a call.
+      if (calls.begun != 5 || calls.over != 5 || calls.latest.size() != 5) continue;
+      std::vector<std::string> verbs;
+      for (const RecordedCall& call : calls.latest) verbs.push_back(call.verb);
+      return absl::StrJoin(verbs, " ");
+    }
+    return "nothing is recorded";
+  });
+  EXPECT_THAT(results, Each("all_reduce all_reduce all_reduce barrier monitored_barrier"));
+}
 
 TEST_P(Groups, MessagesToTheRankItselfArriveByTag) {
   const auto results = Run(2, [](ProcessGroup& group) -> std::string {

@@ -53,7 +53,7 @@ class Hanging(WithTap):
     def hangs(self, mode, *options, says):
         """Starts the worker and waits for these findings, which end the job as a failure."""
         # Half of the time-out is longer than any pause of a rank.
-        runs = self.start(*options, WORKER, mode, env={"PYTHON_EXEC": self.python()},
+        runs = self.start(*options, WORKER, mode, env={"PYTHON_EXEC": self.python(), **self.env},
                           options=["--nproc-per-node", self.each, "--hang-timeout", 8,
                                    "--hang-action", "fail", "--shutdown-timeout", 1],
                           cwd=self.nodes[0].folder)
@@ -63,7 +63,7 @@ class Hanging(WithTap):
         self.assertEqual(runs[0].err.count("no rank has gone on"), 1, str(runs[0]))
         return runs
 
-    each = 3
+    each, env = 3, {}
 
     def behind(self, mode, number, does):
         return self.hangs(mode, says=[
@@ -167,6 +167,25 @@ class HangsOnDevices(jobs.JobTest):
                                 self.worker, "exchanges", cwd=self.nodes[0].folder)
         self.assertEqual(run.code, 0, str(run))
         self.assertNotIn("has gone on", run.err)
+
+
+class HangsOfHlaunch(Hanging):
+    """With hlaunch's own backend, whose calls torch's flight recorder does not have."""
+
+    env = {"BACKEND": "hlaunch", "PYTHONPATH": str(lab.BIN.parent / "python")}
+
+    def test_a_rank_that_sleeps_is_named_with_its_line(self):
+        self.behind("sleep", 4, r"stands in sleep \(hang_worker.py:\d+\)")
+
+    def test_a_rank_that_holds_the_interpreter_is_named(self):
+        self.behind("lock", 4, "holds the interpreter")
+
+    def test_groups_that_are_used_in_different_orders_are_shown(self):
+        self.hangs("crossed", says=["different orders", "ranks 0,1: in all_reduce number 1 of dp",
+                                    "rank 2: in all_reduce number 1 of tp"])
+
+    def test_ranks_that_receive_what_nobody_sends_are_told_of(self):
+        self.hangs("receive", says=["Ranks 0-2 wait for other ranks, in send or recv, each for"])
 
 
 class HangsAgain(WithTap):

@@ -46,7 +46,7 @@ come()
 while len(list(pathlib.Path().glob(HERE + "*"))) < int(os.environ["WORLD_SIZE"]):
     time.sleep(0.05)  # So nobody waits for a rank that still imports torch.
 
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
+dist.init_process_group(os.environ.get("BACKEND", "gloo"), timeout=datetime.timedelta(seconds=300))
 RANK, SIZE = dist.get_rank(), dist.get_world_size()
 LAST = SIZE - 1
 value = torch.ones(4)

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // An entry as torch 2.13 writes it with gloo, without fields that are not read.
 std::string Entry(absl::string_view group, int sequence, bool retired, bool p2p = false) {
@@ -161,10 +162,12 @@ TEST(FlightProgress, ChangesWithEachCollective) {
   EXPECT_NE(FlightProgress(one), FlightProgress(two));
 }
 
-TEST(ParseGroups, KnowsTheMembersOfEach) {
-  const auto groups = ParseGroups(R"({"0": [0, 1], "1": [1]})");
-  EXPECT_THAT(groups.at("0"), ElementsAre(0, 1));
-  EXPECT_THAT(groups.at("1"), ElementsAre(1));
+TEST(ParseGroups, KnowsTheMembersAndTheDescriptionOfEach) {
+  const auto groups = ParseGroups(R"({"0": {"ranks": [0, 1], "desc": "dp"}, "1": {"ranks": [1]}})");
+  EXPECT_THAT(groups.at("0").members, ElementsAre(0, 1));
+  EXPECT_EQ(groups.at("0").description, "dp");
+  EXPECT_THAT(groups.at("1").members, ElementsAre(1));
+  EXPECT_EQ(groups.at("1").description, "");
   EXPECT_THAT(ParseGroups("[1]"), IsEmpty());
 }
 
@@ -174,6 +177,62 @@ TEST(WaitsForStore, IsSoWhileACallIsUnderWay) {
   EXPECT_FALSE(WaitsForStore(R"({"pytorch.wait_counter.other":{"active_count":1}})"));
   EXPECT_FALSE(WaitsForStore("nonsense"));
 }
+
+RecordedCalls Calls(const std::string& group, uint64_t begun, uint64_t over) {
+  RecordedCalls calls{group, begun, over, false, {}};
+  for (uint64_t number = 1; number <= begun; ++number) {
+    calls.latest.push_back({number, "all_reduce", 1024, "float32", 4, number <= over});
+  }
+  return calls;
+}
+
+TEST(OwnCallsOf, ShowsAGroupOfTorchUnderTorchsName) {
+  const OwnCalls own = OwnCallsOf({Calls("torch/0/5f70bf18a0860070.0", 4, 3)});
+  ASSERT_THAT(own.groups, SizeIs(1));
+  const GroupPicture& group = own.groups[0];
+  EXPECT_EQ(TorchName(group.name), "0");
+  EXPECT_NE(group.name, "0");  // Torch's own recorder may have a group of that name.
+  EXPECT_EQ(group.description, "default_pg");
+  ASSERT_THAT(group.latest, SizeIs(4));
+  EXPECT_EQ(group.latest[3].sequence, 4);
+  EXPECT_EQ(group.latest[3].op, "all_reduce");
+  EXPECT_EQ(group.latest[3].sizes, "[1024] float32, 4 KiB");
+  EXPECT_TRUE(group.latest[3].inside);
+  EXPECT_FALSE(group.latest[2].inside);
+  EXPECT_EQ(own.calls, 4);
+  EXPECT_FALSE(own.in_p2p);
+}
+
+TEST(OwnCallsOf, KeepsTheFirstThatIsNotOverHoweverManyFollow) {
+  const OwnCalls own = OwnCallsOf({Calls("torch/1/a.0", 20, 4)});
+  const GroupPicture& group = own.groups[0];
+  ASSERT_THAT(group.latest, SizeIs(4));
+  EXPECT_EQ(group.latest.front().sequence, 5);
+  EXPECT_EQ(group.latest.back().sequence, 20);
+}
+
+TEST(OwnCallsOf, TakesTheLaterOfTwoGroupsOfOneName) {
+  const OwnCalls own = OwnCallsOf({Calls("torch/0/a.0", 9, 9), Calls("torch/0/a.1", 2, 1)});
+  ASSERT_THAT(own.groups, SizeIs(1));
+  EXPECT_EQ(own.groups[0].latest.back().sequence, 2);
+}
+
+TEST(OwnCallsOf, ProgressChangesWithEveryCallAndItsEnd) {
+  const std::string before = OwnCallsOf({Calls("torch/0/a.0", 4, 3)}).progress;
+  EXPECT_EQ(OwnCallsOf({Calls("torch/0/a.0", 4, 3)}).progress, before);
+  EXPECT_NE(OwnCallsOf({Calls("torch/0/a.0", 4, 4)}).progress, before);
+  EXPECT_NE(OwnCallsOf({Calls("torch/0/a.0", 5, 3)}).progress, before);
+}
+
+TEST(OwnCallsOf, KnowsThatARankWaitsForASingleOther) {
+  RecordedCalls record = Calls("torch/0/a.0", 0, 0);
+  record.awaits_message = true;
+  const OwnCalls own = OwnCallsOf({record});
+  EXPECT_TRUE(own.in_p2p);
+  EXPECT_THAT(own.groups[0].latest, IsEmpty());
+}
+
+TEST(TorchName, LeavesTheNamesOfOtherRecordersAsTheyAre) { EXPECT_EQ(TorchName("1"), "1"); }
 
 }  // namespace
 }  // namespace hlaunch

@@ -88,6 +88,15 @@ TEST(ToldHang, ComesBackAsItWasTold) {
   EXPECT_EQ(ParseToldHang(ToText({"\x1b[2J", {}}))->text, "?[2J");
 }
 
+TEST(UserPlace, IsNoneInHlaunchsOwnPackageWhereverThatLies) {
+  EXPECT_EQ(UserPlace({{"call (/x/build/python/hlaunch/process_group.py:229)",
+                        "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:9)",
+                        "step (/home/me/train.py:31)"},
+                       "",
+                       ""}),
+            "step (train.py:31)");
+}
+
 TEST(UserPlace, IsTheInnermostFrameOfTheUsersOwn) {
   EXPECT_EQ(UserPlace({{"all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:9)",
                         "step (/home/me/train.py:12)", "<module> (/home/me/train.py:40)"},

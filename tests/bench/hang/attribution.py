@@ -4,11 +4,13 @@
 """Measures what hlaunch reports about planted hangs, and whether it suspects healthy programs.
 
     tests/bench/hang/attribution.py [-j 8] [--kind hangs|healthy] [--only PATTERN] [--json FILE]
+                                    [--backend gloo|hlaunch|cpu:hlaunch|cpu:hlaunch,cuda:gloo]
 
-Torch 2.13 with gloo, in ranks that do not know hlaunch, on hosts made of namespaces, which takes
-root. A report of a hang is right if it names exactly the ranks that hold up the others, with their
+With the torch of HLAUNCH_TORCH2_PYTHON, in ranks that do not know hlaunch, on hosts made of
+namespaces, which takes root. A report of a hang is right if it names exactly the ranks that hold up the others, with their
 hosts, the collective and the user's own function. Hangs have --hang-timeout 4; healthy programs
-have the default unless a row says otherwise. This bench asserts nothing.
+have the default unless a row says otherwise. What hlaunch's own collectives find out at once is no
+hang: there the report of the failure is judged. This bench asserts nothing.
 """
 
 import argparse
@@ -29,9 +31,11 @@ import lab  # noqa: E402
 import torch_test  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+BACKEND = "gloo"  # Of --backend.
 LIMIT = 120  # Seconds within which a hang is planted, and within which a healthy program ends.
 PATIENCE = 40  # Seconds within which a hang is reported.
 TOLD = re.compile(r"no rank has gone on for \d+ s.*(?:\n  .*)*")
+FAILED = re.compile(r"job failed: .*(?:\n.*)*")
 NAMED = re.compile(r"^  rank (\d+) \((?:(\S+), )?local rank \d+, pid \d+\) (.*)", re.MULTILINE)
 
 
@@ -47,6 +51,8 @@ class Plant:
     does: str = "stands"
     place: str = ""  # Empty if the function has the mode's name.
     options: tuple = ()
+    raises: str = ""  # The report's first line where hlaunch's collectives find it by themselves.
+    own: str = ""  # Instead of `says` with hlaunch's collectives; "-": they do not hang.
 
     @property
     def name(self):
@@ -63,6 +69,7 @@ STORE = "Ranks 0,1,3 wait for the master store"
 # Two groups wait for the rank: its column for this step, its row for the next one.
 MESH = r"3 of 4 ranks are in all_reduce number (5 of column|6 of row)1"
 CROSSED = {"culprits": (), "says": "different orders", "place": "crossed", "does": ""}
+DIFFERENT = r"job failed: .*[Rr]ank 2\b"
 PLANTS = [
     Plant("sleep"), Plant("sleep", **TWO), Plant("sleep", **THREE),
     Plant("interpreter", does="holds the interpreter"),
@@ -81,27 +88,31 @@ PLANTS = [
     Plant("early_exit", does="has exited with 0", place="-", **THREE),
     Plant("recv_of_nobody", does="waits for another rank"),
     Plant("key_of_one", does="waits for the master store"),
-    Plant("broadcast", says="different collectives as number 4 of default_pg", does="differs"),
-    Plant("barrier", says="different collectives as number 4 of default_pg", does="differs"),
-    Plant("sizes", says="different collectives as number 4 of default_pg", does="differs"),
+    Plant("broadcast", says="different collectives as number 4 of default_pg", does="differs",
+          raises=DIFFERENT),
+    Plant("barrier", says="different collectives as number 4 of default_pg", does="differs",
+          raises=DIFFERENT),
+    Plant("sizes", says="different collectives as number 4 of default_pg", does="differs",
+          raises=DIFFERENT),
     Plant("started_only", says=is_in("all_reduce", 5)),
     Plant("first_step", says=is_in("all_reduce", 1)),
     Plant("first_step", hosts=2, nproc=2, says=is_in("all_reduce", 1)),
-    Plant("before_init", says=STORE),
-    Plant("before_init", hosts=3, nproc=1, says="Ranks 0,1 wait for the master store"),
-    Plant("before_torch", says=STORE, place="-", does=""),
+    Plant("before_init", says=STORE, own=is_in("all_reduce", 1)),
+    Plant("before_init", hosts=3, nproc=1, says="Ranks 0,1 wait for the master store",
+          own=is_in("all_reduce", 1, count="2 of 3")),
+    Plant("before_torch", says=STORE, place="-", does="", own=is_in("all_reduce", 1)),
     Plant("before_torch", hosts=3, nproc=1, says="Ranks 0,1 wait for the master store", place="-",
-          does=""),
+          does="", own=is_in("all_reduce", 1, count="2 of 3")),
     Plant("checkpoint", culprits=(0,), says=is_in("barrier", 6), does="holds the interpreter"),
     Plant("crossed", **CROSSED), Plant("crossed", hosts=3, nproc=1, **CROSSED),
     Plant("key_of_all", culprits=(), place="key_of_one", does="waits for the master store",
           says="Ranks 0-3 wait for the master store, for keys that nobody has set"),
-    Plant("new_group_of_most", says=STORE, place="steps"),
+    Plant("new_group_of_most", says=STORE, place="steps", own="-"),
     Plant("recv_ring", culprits=(), says="Ranks 0-3 wait for other ranks",
           does="waits for another"),
     Plant("recv_of_odd", says=is_in("all_reduce", 4, count="2 of 4")),
     Plant("pipeline", says="Ranks 0,1,3 wait for other ranks"),
-    Plant("monitored", says="Ranks 0,1,3 wait for other ranks"),
+    Plant("monitored", says="Ranks 0,1,3 wait for other ranks", own=is_in("monitored_barrier", 4)),
     Plant("two_ranks", culprits=(1, 3), says=is_in("all_reduce", 4, count="2 of 4")),
     Plant("stages", says=is_in("all_reduce", 4, count="2 of 4")),
     Plant("stages", says=is_in("all_reduce", 4, count="2 of 4"), **TWO),
@@ -151,10 +162,11 @@ def start(hosts, script, case, options):
     """The runs of the job, one for each of the lab's nodes."""
     nproc = getattr(case, "nproc", 4 // case.hosts)
     meet = ["--nnodes", case.hosts, "--rdzv-endpoint", "node0:29400"] if case.hosts > 1 else []
+    env = {"PYTHON_EXEC": torch_test.Torch2.python(), "OMP_NUM_THREADS": 1}
+    if "hlaunch" in BACKEND:
+        env |= {"PLANT_BACKEND": BACKEND, "PYTHONPATH": lab.BIN.parent / "python"}
     return [node.start(lab.HLAUNCH, *meet, "--nproc-per-node", nproc, *options, *case.options,
-                       HERE / script, case.mode,
-                       env={"PYTHON_EXEC": torch_test.Torch2.python(), "OMP_NUM_THREADS": 1})
-            for node in hosts.nodes]
+                       HERE / script, case.mode, env=env) for node in hosts.nodes]
 
 
 def wait(runs, condition, limit=LIMIT):
@@ -188,16 +200,22 @@ def judge(plant, told):
 
 def hang(plant):
     """Runs a plant once; returns which facts are right, and the seconds until the report."""
+    if "hlaunch" in BACKEND and plant.own:
+        plant = dataclasses.replace(plant, says=plant.own)
     with lab.Lab(plant.hosts) as hosts:
         runs = start(hosts, "planted_hangs.py", plant, ["--hang-timeout", 4])
         since = wait(runs, lambda: re.search(r"PLANTED (\S+)", "".join(run.out for run in runs)))
-        told = since and wait(runs, lambda: TOLD.search(runs[0].err), PATIENCE)
+        what = FAILED if plant.raises and "hlaunch" in BACKEND else TOLD
+        told = since and wait(runs, lambda: what.search(runs[0].err), PATIENCE)
         after = time.time()
         time.sleep(0.1)  # Wait for all of its lines.
-        text = TOLD.search(runs[0].err)[0] if told else ""
+        text = what.search(runs[0].err)[0] if told else ""
         said = "\n".join(map(str, runs)) if not told else ""
+    judged = judge(plant, text) if what is TOLD else {
+        "rank": bool(re.search(plant.raises, text)), "host": None, "collective": None, "does": None,
+        "place": None}
     return {"name": plant.name, "told": text, "said": said,
-            "seconds": after - float(since[1]) if told else None, **judge(plant, text)}
+            "seconds": after - float(since[1]) if told else None, **judged}
 
 
 def suspend(run, seconds):
@@ -259,20 +277,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("-j", "--jobs", type=int, default=8)
     parser.add_argument("--only", default="", help="of the names of plants and programs")
+    parser.add_argument("--backend", default="gloo", help="of the hangs' groups")
     parser.add_argument("--kind", choices=("hangs", "healthy"), help="else both")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--json")
     options = parser.parse_args()
+    global BACKEND
+    BACKEND = options.backend
 
     def chosen(kind, cases):
         wanted = options.kind in (None, kind)
         return [case for case in cases
                 if wanted and re.search(options.only, case.name)] * options.rounds
+    hangs = [plant for plant in PLANTS if "hlaunch" not in BACKEND or plant.own != "-"]
     results = {"hangs": [], "healthy": []}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         print("| Hang | rank | host | collective | what it does | place | seconds |\n"
               "|---|---|---|---|---|---|---|")
-        for row in pool.map(hang, chosen("hangs", PLANTS)):
+        for row in pool.map(hang, chosen("hangs", hangs)):
             results["hangs"].append(row)
             show_hang(row)
         print("\n| Program that is well | false alarms | exit codes |\n|---|---|---|")

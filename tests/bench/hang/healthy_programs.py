@@ -56,7 +56,7 @@ def late_start():
 if MODE == "late_start":
     late_start()
 
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
+dist.init_process_group(os.environ.get("PLANT_BACKEND", "gloo"), timeout=datetime.timedelta(seconds=300))
 
 
 def steps(count):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A rank of a job that hangs in the way that its argument says. It does not know hlaunch."""
+"""A rank of a job that hangs in the way that its argument says. It does not know hlaunch. The
+groups have the backend that PLANT_BACKEND names, or gloo."""
 
 import datetime
 import os
@@ -59,7 +60,7 @@ def before_init():
 if MODE == "before_init":
     before_init()
 
-dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=300))
+dist.init_process_group(os.environ.get("PLANT_BACKEND", "gloo"), timeout=datetime.timedelta(seconds=300))
 value = torch.ones(4)
 
 

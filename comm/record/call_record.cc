@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "comm/record/call_record.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace hlaunch {
+
+std::unique_ptr<CallRecord> CallRecord::Open(absl::string_view group) {
+  const int file = ::memfd_create(kCallRecordFile, MFD_CLOEXEC);
+  if (file < 0) return nullptr;
+  void* memory = MAP_FAILED;
+  if (::ftruncate(file, sizeof(CallRecordLayout)) == 0) {
+    memory = ::mmap(nullptr, sizeof(CallRecordLayout), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  if (memory == MAP_FAILED) {
+    ::close(file);
+    return nullptr;
+  }
+  auto* const at = new (memory) CallRecordLayout{};
+  std::memcpy(at->group, group.data(), std::min(group.size(), kMostGroupName));
+  at->magic.store(kCallRecordMagic, std::memory_order_release);
+  return std::unique_ptr<CallRecord>(new CallRecord(file, at));
+}
+
+CallRecord::~CallRecord() {
+  ::munmap(at_, sizeof(CallRecordLayout));
+  ::close(file_);
+}
+
+}  // namespace hlaunch
