@@ -22,7 +22,7 @@ BUILD = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SKIP = 77  # CTest's SKIP_RETURN_CODE
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-newest/bin/python"))
 
 
 def run(*words, **environment):

@@ -23,7 +23,7 @@ SEEN = ("import json, os, threading\n"
         "                          sorted(thread), os.environ['OMP_NUM_THREADS']]), flush=True)")
 GPUS_OF_DGX_A100 = [3, 3, 1, 1, 7, 7, 5, 5]
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-newest/bin/python"))
 CPUSET = pathlib.Path("/sys/fs/cgroup/cpuset")
 
 

@@ -21,7 +21,7 @@ PROGRAM = str(lab.WORKERS / "planted_failures.py")
 TORCH_PROGRAM = str(lab.WORKERS / "planted_torch.py")
 TORCH1 = "/usr/bin/python3"
 TORCH2 = os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                        os.path.expanduser("~/.cache/hlaunch/torch-2.14.1/bin/python"))
+                        os.path.expanduser("~/.cache/hlaunch/torch-newest/bin/python"))
 MOST_LINES = 12
 TOGETHER = 3  # Jobs at a time.
 SIGNAL = 128

@@ -20,7 +20,7 @@ BUILD, ROOT = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
 HLAUNCH, TORCHRUN = BUILD / "bin/hlaunch", BUILD / "bin/torchrun"
 SHARE = BUILD / "share"
 CACHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
-REAL_TORCHRUN = CACHED / "hlaunch/torch-2.14.1/bin/torchrun"
+REAL_TORCHRUN = CACHED / "hlaunch/torch-newest/bin/torchrun"
 
 # The options of torchrun 2.14, for machines without it.
 TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint --rdzv-id --rdzv-conf

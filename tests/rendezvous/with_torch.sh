@@ -6,7 +6,7 @@
 # is $HLAUNCH_TORCH2_PYTHON, or what is cached for the tests. 77: it is not there.
 case $1 in
   system) python=/usr/bin/python3 ;;
-  *) python=${HLAUNCH_TORCH2_PYTHON:-$HOME/.cache/hlaunch/torch-2.14.1/bin/python} ;;
+  *) python=${HLAUNCH_TORCH2_PYTHON:-$HOME/.cache/hlaunch/torch-newest/bin/python} ;;
 esac
 if [ ! -x "$python" ]; then
   echo "skipped: there is no $python"

@@ -20,6 +20,7 @@ from torch.distributed.elastic.multiprocessing.errors import record
 from torch.utils.data import DataLoader, Dataset
 
 RANK = int(os.environ["RANK"])
+BACKEND = os.environ.get("PLANT_BACKEND", "gloo")
 HERE = pathlib.Path(os.environ.get("PLANT_FOLDER", "."))
 
 PATIENT, IMPATIENT = (datetime.timedelta(seconds=float(seconds))
@@ -168,7 +169,7 @@ def serves_the_store_itself():
 
 
 def expects_too_many():
-    dist.init_process_group("gloo", world_size=int(os.environ["WORLD_SIZE"]) + 1, rank=RANK,
+    dist.init_process_group(BACKEND, world_size=int(os.environ["WORLD_SIZE"]) + 1, rank=RANK,
                             init_method="env://", timeout=IMPATIENT)
 
 
@@ -210,7 +211,7 @@ def train(name, rank):
     if name in BEFORE and rank in (RANK, -1):
         mark()
         globals()[name]()
-    dist.init_process_group("gloo", timeout=IMPATIENT if name in WAITS else PATIENT)
+    dist.init_process_group(BACKEND, timeout=IMPATIENT if name in WAITS else PATIENT)
     if name not in PLAIN:
         width = 256 if name == "works_impatiently" else 4  # More than one packet.
         model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, width))

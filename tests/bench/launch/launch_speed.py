@@ -46,7 +46,7 @@ def launchers(beside=None):
         found["mpirun (Open MPI)"] = lambda n: [
             "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(n), "/bin/true"]
     cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-2.14.1/bin/python")
+    python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-newest/bin/python")
     if os.access(python, os.X_OK):
         found["torchrun"] = lambda n: [
             str(python), "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(n),

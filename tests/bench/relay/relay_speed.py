@@ -46,7 +46,7 @@ def launchers(scratch):
         found["mpiexec.hydra -prepend-rank"] = (
             lambda n: ["mpiexec.hydra", "-prepend-rank", "-n", n], 0.1)
     cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-    python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-2.14.1/bin/python")
+    python = os.environ.get("HLAUNCH_TORCH2_PYTHON", cached / "hlaunch/torch-newest/bin/python")
     if os.access(python, os.X_OK):
         found["torchrun --tee 3"] = (lambda n: [
             str(python), "-m", "torch.distributed.run", "--standalone", "--no-python", "--tee", "3",

@@ -127,7 +127,7 @@ def idle_figures(server, count, seconds):
 def torch_python():
     cached = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
     return pathlib.Path(os.environ.get("HLAUNCH_TORCH2_PYTHON",
-                                       cached / "hlaunch/torch-2.14.1/bin/python"))
+                                       cached / "hlaunch/torch-newest/bin/python"))
 
 
 def torch_join(count):

@@ -4,6 +4,7 @@
 """Compares the final reports of hlaunch and torchrun on planted failures.
 
     tests/bench/report/blame.py [--jobs 4] [--only REGEX] [--minutes 15] [--without-torchrun]
+                                [--backend gloo|hlaunch|cpu:hlaunch|cpu:hlaunch,cuda:gloo]
                                 [--json FILE] [-v]
 
 Hosts are namespaces (tests/end_to_end/lab.py). Rank and host of a report are right if its first
@@ -28,6 +29,7 @@ import plants
 import lab
 import planted_failures_test as planted
 
+BACKEND = "gloo"  # Of --backend.
 MOST_LINES = 10
 LIMIT = 75  # Seconds for one run; a slower one counts as without a report.
 SETTLE = 1.5  # Seconds to wait for the rest of a report.
@@ -90,6 +92,8 @@ def begin(launcher, plant, nodes, folder):
             env["PYTHON_EXEC"] = plant.python
         else:
             env["PYTHON_EXEC"] = planted.jobs.PYTHON
+        if plant.python == planted.TORCH2 and BACKEND != "gloo":
+            env |= {"PLANT_BACKEND": BACKEND, "PYTHONPATH": lab.BIN.parent / "python"}
         env = {**env, **plant.env, **only.get("env", {})}
         runs.append(node.start(*command(launcher, plant, node), env={
             name: str(value).replace("{here}", str(node.folder)) for name, value in env.items()
@@ -278,10 +282,13 @@ def main():
     parser.add_argument("--only", default="", help="a pattern in group: name")
     parser.add_argument("--minutes", type=float, default=15,
                         help="no run of torchrun begins after these")
+    parser.add_argument("--backend", default="gloo", help="of the groups of the newer torch")
     parser.add_argument("--without-torchrun", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
+    global BACKEND
+    BACKEND = options.backend
     lab.PATIENCE = 10
     chosen = [plant for plant in plants.PLANTS
               if re.search(options.only, f"{plant.group}: {plant.name}")]

@@ -367,7 +367,7 @@ STARTS = [plant for plants in [
 
 def torch(name, cause, advice="", rank=1, python=planted.TORCH2, host=0, **more):
     target = -1 if rank is None else rank
-    release = "1.13" if python == planted.TORCH1 else "2.13"
+    release = "1.13" if python == planted.TORCH1 else "2"
     words = (planted.TORCH_PROGRAM, name, str(target), *more.pop("further", ()))
     return Plant(f"torch {release}", " ".join((name, *words[3:])), words, cause, rank, host, advice,
                  **{"nproc": 3, "python": python, "within": TORCH_ENDS, **more})
@@ -424,7 +424,7 @@ TORCH += [
           within=WAITS),
     torch("loader_raises", r"ValueError: bad sample", rank=5, hosts=3, nproc=2, host=2),
     dataclasses.replace(
-        torch("works", r"torch.*(1\.13|2\.13)|different", "same torch", rank=None, hosts=2, nproc=1,
+        torch("works", r"torch.*(1\.13|2\.\d+)|different", "same torch", rank=None, hosts=2, nproc=1,
               within=WAITS), name="torch 1.13 on the second host", host=1, torchrun=False,
         only={1: {"env": {"PYTHON_EXEC": planted.TORCH1}}}),
 ]

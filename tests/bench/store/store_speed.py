@@ -25,7 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("HLAUNCH_BUILD", ROOT / "build"))
 CACHED = pathlib.Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser()
-TORCH = os.environ.get("HLAUNCH_TORCH2_PYTHON", str(CACHED / "hlaunch/torch-2.14.1/bin/python"))
+TORCH = os.environ.get("HLAUNCH_TORCH2_PYTHON", str(CACHED / "hlaunch/torch-newest/bin/python"))
 LOAD = str(BUILD / "tests/bench/store/store_load")
 FIGURES = ("1/s", "p50 us", "p99 us", "server CPU us")
 CPUS = sorted(os.sched_getaffinity(0))
