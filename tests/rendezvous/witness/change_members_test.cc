@@ -149,6 +149,25 @@ TEST(DecideMembers, GoesOnAloneWhereAllOthersOfBothGroupsButOneAreDead) {
   EXPECT_EQ(Words(DecideMembers(view)), "1");
 }
 
+// The two silent members are a majority of the former group, so one of them may lead it already.
+TEST(DecideMembers, DoesNotGoOnWithoutTheDeadWhereTheRestOfAnotherGroupCouldElect) {
+  GroupView view = View({1, 4, 5}, 3);
+  Propose(view, {1, 2, 3});
+  view.answering = {1};
+  view.lapsed = {
+      {2, kDead, "is dead"}, {3, kDead, "is dead"}, {4, kSilent, "s"}, {5, kSilent, "s"}};
+  EXPECT_EQ(Words(DecideMembers(view)), "none");
+  view.lapsed[2].dead = true;
+  EXPECT_EQ(Words(DecideMembers(view)), "1");
+}
+
+TEST(SameMembers, ComparesIncarnationsInAnyOrder) {
+  EXPECT_TRUE(SameMembers(Group({1, 2, 3}), Group({3, 1, 2})));
+  EXPECT_FALSE(SameMembers(Group({1, 2, 3}), Group({1, 2, 4})));
+  EXPECT_FALSE(SameMembers(Group({1, 2}), Group({1, 2, 3})));
+  EXPECT_FALSE(SameMembers(Group({1, 2, 3}), Group({1, 2})));
+}
+
 TEST(GroupSize, IsOddWhereItCan) {
   EXPECT_EQ(GroupSize(1), 1);
   EXPECT_EQ(GroupSize(2), 2);

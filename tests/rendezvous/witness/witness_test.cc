@@ -18,7 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::AllOf;
 using testing::Contains;
+using testing::Each;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
@@ -106,6 +109,38 @@ TEST_F(WitnessGroup, GrowsToItsSizeOneByOne) {
   EXPECT_THAT(Of(1).news, Contains("node1 becomes a witness, one of 2"));
   EXPECT_EQ(At(5).entry()->record, "first");
   EXPECT_FALSE(At(7).is_member());
+  EXPECT_EQ(At(7).entry(), nullptr);  // Nobody needs the record who is no member.
+}
+
+// The best two are asked whether they answer, and another one in turn.
+TEST_F(WitnessGroup, AsksThreeCandidatesAtATime) {
+  Witness first({1, "node0", ""}, rule_);
+  WitnessCandidates all;
+  all.nodes = 10;
+  for (Incarnation i = 1; i <= 10; ++i) all.candidates.push_back({i, "", ""});
+  first.Step(WitnessFounded{"first"}, now_, 0);
+  Instant next = first.Step(all, now_, 0).next;
+  std::set<Incarnation> asked;
+  for (int i = 0; i < 10; ++i) {
+    const WitnessStep step = first.Step(WitnessTimePassed{}, next, 0);
+    ASSERT_THAT(step.send, SizeIs(3));
+    EXPECT_EQ(step.send[0].to, 2U);
+    EXPECT_EQ(step.send[1].to, 3U);
+    asked.insert(step.send[2].to);
+    next = step.next;
+  }
+  EXPECT_THAT(asked, SizeIs(7));
+}
+
+TEST_F(WitnessGroup, OneThatDoesNotLeadRefusesAProposal) {
+  Found(3);
+  Tell(2, WitnessProposed{1, "another"});
+  EXPECT_EQ(Of(2).denied, "node1 does not lead in term 1, node0 leads in term 1");
+  EXPECT_EQ(At(2).entry()->record, "first");
+  EXPECT_FALSE(Of(2).decided);
+  Tell(1, WitnessProposed{7, "another"});
+  EXPECT_EQ(Of(1).denied, "node0 does not lead in term 7");
+  EXPECT_EQ(At(1).entry()->record, "first");
 }
 
 TEST_F(WitnessGroup, DecidesWhatAMajorityHolds) {
@@ -153,6 +188,48 @@ TEST_F(WitnessGroup, LeaderThatIsCutOffStopsBeforeTheNextBegins) {
   EXPECT_FALSE(Of(2).leads || Of(3).leads);
 }
 
+// The votes of a majority are not enough: the former leader may have decided what it lacks.
+TEST_F(WitnessGroup, OneThatIsElectedLeadsOnceItsFirstEntryIsDecided) {
+  const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  Witness witness(members[1], rule_);
+  WitnessMessage message;
+  message.from = 1;
+  message.to = 2;
+  message.term = 1;
+  message.ballot = {1, 5};
+  message.entry = std::make_shared<WitnessEntry>(WitnessEntry{{1, 5}, 2, members, "record"});
+  now_ = witness.Step(WitnessHeard{message}, now_, 0).next;
+  WitnessStep step = witness.Step(WitnessTimePassed{}, now_, 0);
+  for (const auto kind : {WitnessMessage::Kind::kPreVote, WitnessMessage::Kind::kVote}) {
+    ASSERT_THAT(step.send, SizeIs(2));
+    EXPECT_EQ(step.send[0].asked, 2U);
+    message = {};
+    message.kind = kind;
+    message.from = 3;
+    message.to = 2;
+    message.term = step.send[1].term;
+    message.asked = 2;
+    message.granted = true;
+    step = witness.Step(WitnessHeard{message}, now_, 0);
+  }
+  EXPECT_EQ(witness.leader(), 2U);
+  EXPECT_FALSE(step.leads);
+  message.kind = WitnessMessage::Kind::kAppended;
+  message.term = 1;
+  message.beat = step.send[0].beat;
+  message.ballot = {2, 6};
+  EXPECT_FALSE(witness.Step(WitnessHeard{message}, now_, 0).leads) << "an answer of another term";
+  message.term = 2;
+  message.ballot = {1, 5};  // It has not taken the entry.
+  EXPECT_FALSE(witness.Step(WitnessHeard{message}, now_, 0).leads);
+  EXPECT_EQ(witness.LeadsUntil(), Instant::min());
+  EXPECT_EQ(witness.Step(WitnessProposed{2, "early"}, now_, 0).denied,
+            "node1 does not lead in term 2");
+  message.ballot = {2, 6};
+  EXPECT_EQ(witness.Step(WitnessHeard{message}, now_, 0).leads, 2U);
+  EXPECT_EQ(witness.LeadsUntil(), now_ + Shortened(rule_.lease));
+}
+
 TEST_F(WitnessGroup, LeaderThatStoodStillHasLost) {
   Found(3);
   asleep_.insert(1);
@@ -167,6 +244,47 @@ TEST_F(WitnessGroup, LeaderThatStoodStillHasLost) {
   Pass(seconds(5));
   EXPECT_EQ(At(1).entry()->record, "first");
   EXPECT_EQ(Leaders(), 1U);
+}
+
+// What arrived meanwhile may be the word of a leader.
+TEST_F(WitnessGroup, FollowerThatStoodStillReadsBeforeItStandsForElection) {
+  Found(3);
+  for (const Duration late : {Duration(rule_.beat), Duration(rule_.beat + milliseconds(1))}) {
+    Witness follower = At(3);
+    const Instant due = follower.Step(WitnessTimePassed{}, now_, 0).next;
+    ASSERT_GT(due, now_ + rule_.beat);
+    const WitnessStep step = follower.Step(WitnessTimePassed{}, due + late, 0);
+    EXPECT_EQ(step.send.empty(), late > rule_.beat);
+    if (late > rule_.beat) {
+      EXPECT_EQ(step.next, due + late + rule_.beat);
+    }
+  }
+}
+
+// Both know that the leader lives. So whoever asks must have been cut off, and waits.
+TEST_F(WitnessGroup, FollowerGivesNoVoteForALeaseAfterALeadersWord) {
+  Found(3);
+  Pass(milliseconds(500));
+  WitnessMessage request;
+  request.kind = WitnessMessage::Kind::kRequestPreVote;
+  request.from = 3;
+  request.to = 2;
+  request.asked = 2;
+  request.ballot = At(3).entry()->ballot;
+  WitnessMessage word;
+  word.from = 1;
+  word.to = 2;
+  word.term = 1;
+  word.ballot = request.ballot;
+  Tell(2, WitnessHeard{word});
+  for (const bool over : {false, true}) {
+    Witness follower = At(2);
+    const Duration silence = rule_.lease - milliseconds(over ? 0 : 1);
+    const WitnessStep step = follower.Step(WitnessHeard{request}, now_ + silence, 0);
+    ASSERT_FALSE(step.send.empty());
+    EXPECT_EQ(step.send[0].kind, WitnessMessage::Kind::kPreVote);
+    EXPECT_EQ(step.send[0].granted, over);
+  }
 }
 
 TEST_F(WitnessGroup, FollowerThatWasCutOffDeposesNobody) {
@@ -184,8 +302,19 @@ TEST_F(WitnessGroup, ReplacesAWitnessThatIsSilent) {
   CutOff(2);
   Pass(seconds(20));
   EXPECT_THAT(Of(1).news,
-              Contains(HasSubstr("node1 is no witness any more: it has not answered for")));
+              Contains(HasSubstr("node1 is no witness any more: it has not answered for 15.")));
   EXPECT_THAT(Of(1).news, Contains("node5 becomes a witness, one of 5"));
+}
+
+TEST_F(WitnessGroup, LetsAWitnessGoThatIsNoNodeOfTheJobAnyMoreUnlessOnlyTwoAreLeft) {
+  Found(3);
+  Tell(1, WitnessCandidates{{At(1).self(), At(2).self()}, 3});
+  Pass(seconds(1));
+  EXPECT_THAT(Of(1).news, Contains("node2 is no witness any more: it is not among the job's nodes "
+                                   "any more"));
+  Tell(1, WitnessCandidates{{At(1).self()}, 3});
+  Pass(seconds(1));
+  EXPECT_THAT(At(1).entry()->members, SizeIs(2));
 }
 
 TEST_F(WitnessGroup, OneThatWasRemovedHearsOfIt) {
@@ -218,7 +347,66 @@ TEST(Witness, AsksForVotesThoughItWasToldThatItIsRemoved) {
   EXPECT_THAT(removed.news, SizeIs(1));
   EXPECT_FALSE(witness.is_member());
   EXPECT_THAT(removed.send, IsEmpty());
-  EXPECT_THAT(witness.Step(WitnessTimePassed{}, removed.next, 0).send, SizeIs(2));
+  const WitnessStep asks = witness.Step(WitnessTimePassed{}, removed.next, 0);
+  EXPECT_THAT(asks.send, AllOf(SizeIs(2), Each(Field(&WitnessMessage::asked, 2U))));
+  EXPECT_EQ(asks.next, removed.next + 2 * WitnessRule().lease);  // It is in no hurry.
+}
+
+// Else a request that was long on its way could make a second leader of the term.
+TEST(Witness, VotesOnceInATermThoughItHasHeardALeaderSince) {
+  const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  const WitnessRule rule;
+  Witness witness(members[1], rule);
+  Instant now(seconds(1000));
+  WitnessMessage word;
+  word.from = 1;
+  word.to = 2;
+  word.term = 1;
+  word.ballot = {1, 5};
+  word.entry = std::make_shared<WitnessEntry>(WitnessEntry{{1, 5}, 2, members, "record"});
+  witness.Step(WitnessHeard{word}, now, 0);
+  WitnessMessage request = word;
+  request.entry = nullptr;
+  request.kind = WitnessMessage::Kind::kRequestVote;
+  request.asked = 2;
+  request.from = 3;
+  now += rule.lease;
+  EXPECT_TRUE(witness.Step(WitnessHeard{request}, now, 0).send[0].granted);
+  word.from = 3;
+  word.term = 2;
+  witness.Step(WitnessHeard{word}, now, 0);
+  EXPECT_EQ(witness.leader(), 3U);
+  request.from = 1;
+  const WitnessStep again = witness.Step(WitnessHeard{request}, now + rule.lease, 0);
+  EXPECT_EQ(again.send[0].kind, WitnessMessage::Kind::kVote);
+  EXPECT_FALSE(again.send[0].granted);
+}
+
+TEST(Witness, TakesNothingOfAnAppendOfAnOlderTerm) {
+  const WitnessMembers members = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  Witness witness(members[1], {});
+  const Instant now(seconds(1000));
+  WitnessMessage word;
+  word.from = 3;
+  word.to = 2;
+  word.term = 4;
+  word.ballot = {1, 5};
+  word.entry = std::make_shared<WitnessEntry>(WitnessEntry{{1, 5}, 2, members, "record"});
+  witness.Step(WitnessHeard{word}, now, 0);
+  word.from = 1;
+  word.term = 3;
+  word.ballot = {3, 6};
+  word.entry = std::make_shared<WitnessEntry>(WitnessEntry{{3, 6}, 3, members, "old"});
+  const WitnessStep step = witness.Step(WitnessHeard{word}, now, 0);
+  ASSERT_THAT(step.send, SizeIs(1));
+  EXPECT_EQ(step.send[0].term, 4U);
+  EXPECT_EQ(witness.entry()->record, "record");
+  EXPECT_EQ(witness.leader(), 3U);
+}
+
+TEST_F(WitnessGroup, ProofOfAnotherFollowersDeathIsNoReasonForAnElection) {
+  Found(3);
+  EXPECT_THAT(At(2).Step(WitnessProvenDead{3}, now_, 0).send, IsEmpty());
 }
 
 TEST_F(WitnessGroup, ProofOfDeathElectsAtOnce) {
@@ -228,7 +416,7 @@ TEST_F(WitnessGroup, ProofOfDeathElectsAtOnce) {
   Tell(2, WitnessProvenDead{1});
   Tell(3, WitnessProvenDead{1});
   Pass(seconds(1));
-  EXPECT_TRUE(Of(2).leads || Of(3).leads);
+  EXPECT_NE(Of(2).leads.has_value(), Of(3).leads.has_value());
 }
 
 TEST_F(WitnessGroup, LeaderOfTwoGoesOnAloneOnceTheOtherOneHasLapsed) {
@@ -241,6 +429,15 @@ TEST_F(WitnessGroup, LeaderOfTwoGoesOnAloneOnceTheOtherOneHasLapsed) {
   EXPECT_EQ(Of(1).decided, 2U);
   EXPECT_FALSE(Of(1).lost);
   EXPECT_FALSE(Of(2).leads);
+}
+
+TEST_F(WitnessGroup, LeaderOfTwoDecidesInTheMomentInWhichTheOtherOneIsProvenDead) {
+  Found(2);
+  CutOff(2);
+  Tell(1, WitnessProposed{1, "second"});
+  EXPECT_FALSE(Of(1).decided);
+  Tell(1, WitnessProvenDead{2});
+  EXPECT_EQ(Of(1).decided, 2U);
 }
 
 TEST_F(WitnessGroup, FollowerOfTwoGoesOnByProofOfDeath) {
@@ -277,7 +474,17 @@ TEST_F(WitnessGroup, FollowerOfTwoContinuesWhereItIsTold) {
   Pass(seconds(39));
   EXPECT_FALSE(Of(2).leads);
   Pass(seconds(5));
-  EXPECT_TRUE(Of(2).leads);
+  EXPECT_EQ(Of(2).leads, 2U);
+  EXPECT_THAT(Of(2).news, Contains(AllOf(HasSubstr(": node0 has not answered for 4"),
+                                         HasSubstr(" s, and --on-host-loss continue says"))));
+}
+
+TEST_F(WitnessGroup, FollowerOfTwoContinuesAsSoonAsItsTimeIsOver) {
+  rule_.continue_after = rule_.lease;  // When it would stand for election otherwise.
+  Found(2, OnHostLoss::kContinue);
+  CutOff(1);
+  const Instant due = At(2).Step(WitnessTimePassed{}, now_, 0).next;
+  EXPECT_EQ(At(2).Step(WitnessTimePassed{}, due, 0).leads, 2U);
 }
 
 TEST_F(WitnessGroup, ProcessThatIsStartedAnewHearsNothingMeantForTheFormer) {
