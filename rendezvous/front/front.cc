@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -32,7 +33,9 @@
 #include "proto/base/log.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/front/connection_guard.h"
 #include "rendezvous/front/first_words.h"
+#include "rendezvous/front/handshake_queue.h"
 #include "rendezvous/front/judge_connection.h"
 #include "rendezvous/front/traffic_watch.h"
 #include "rendezvous/listening/accept.h"
@@ -43,6 +46,7 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr Duration kLookInterval = std::chrono::milliseconds(250);
+constexpr Duration kTurnInterval = std::chrono::milliseconds(10);  // While handshakes wait.
 // The receive buffer of one connection, in bytes: gRPC reads what the kernel has received even
 // after a connection is closed.
 constexpr int kGrpcRoom = 64 << 10;
@@ -126,6 +130,8 @@ struct Front::State {
         listener(loop, fd.Release()),
         pause(loop),
         patience(loop),
+        handshakes(options.max_undecided == 0 ? HalfOfTheDescriptors() : options.max_undecided),
+        turn(loop),
         look(loop) {
     if (options.max_undecided == 0) options.max_undecided = HalfOfTheDescriptors();
     listener.native_non_blocking(true);
@@ -253,6 +259,7 @@ struct Front::State {
     const ConnectionVerdict verdict = JudgeConnection(*words, rule);
     switch (verdict.to) {
       case ConnectionVerdict::To::kGrpc:
+        if (rule.server_name == kAnyServerName) return AwaitTurn(std::move(fd), deadline);
         return GiveToGrpc(std::move(fd));
       case ConnectionVerdict::To::kGreeted:
         return Greet(std::move(fd), words->needed, deadline);
@@ -265,15 +272,70 @@ struct Front::State {
     }
   }
 
+  // The connection has sent its ClientHello, and anybody can do that.
+  void AwaitTurn(UniqueFd fd, Instant deadline) {
+    const bool waited = handshakes.waits();
+    const std::string closed = handshakes.Add(std::move(fd), deadline);
+    if (!closed.empty()) WarnOfHandshakes(closed);
+    BeginHandshakes();
+    if (!waited && handshakes.waits()) AwaitTurns();
+  }
+
+  void BeginHandshakes() {
+    while (true) {
+      UniqueFd fd = handshakes.Next();
+      if (!fd.valid()) return;
+      const int number = fd.get();
+      auto guard = std::make_shared<ConnectionGuard>(ConnectionGuard::Kind::kTls, floods);
+      handshakes.Begun(number, guard, MonotonicClock().Now());
+      GiveToGrpc(std::move(fd), std::move(guard));
+    }
+  }
+
+  void AwaitTurns() {
+    turn.expires_after(kTurnInterval);
+    turn.async_wait([this](asio::error_code stopped) {
+      if (stopped) return;
+      LookAtHandshakes();
+      if (handshakes.waits()) AwaitTurns();
+    });
+  }
+
+  void LookAtHandshakes() {
+    if (handshakes.Look(MonotonicClock().Now()) > 0) WarnOfHandshakes("others");
+    BeginHandshakes();
+  }
+
+  void WarnOfHandshakes(const std::string& whose) {
+    Warn(absl::StrCat("closed connections of ", whose,
+                      " that did not end their TLS handshake, or waited for one for too long"));
+  }
+
   void GiveToGrpc(UniqueFd fd) {
+    const bool in_clear = options.trust.none() || options.trust.in_clear();
+    GiveToGrpc(std::move(fd),
+               in_clear ? std::make_shared<ConnectionGuard>(ConnectionGuard::Kind::kClear, floods)
+                        : nullptr);
+  }
+
+  void GiveToGrpc(UniqueFd fd, std::shared_ptr<ConnectionGuard> guard) {
     const Instant now = MonotonicClock().Now();
+    if (*floods != known_floods) LookAtTraffic();
     if (traffic.IsBarred(PeerHost(fd.get()), now)) {
       return Warn(absl::StrCat("refused ", PeerName(fd.get()), ": it sent too much just before"));
     }
     const int room = kGrpcRoom;
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    traffic.Add(fd.get(), now);
-    options.grpc(std::move(fd));
+    traffic.Add(fd.get(), guard, now);
+    options.grpc(std::move(fd), std::move(guard));
+  }
+
+  void LookAtTraffic() {
+    known_floods = *floods;
+    for (const std::string& address : traffic.Look(MonotonicClock().Now())) {
+      Warn(absl::StrCat("closed a connection of ", address,
+                        ", which sent too much for an agent; it may come again in 30 s"));
+    }
   }
 
   // A peer that sends too much costs processor time, so a process that uses little need not look.
@@ -282,13 +344,10 @@ struct Front::State {
     look.async_wait([this](asio::error_code stopped) {
       if (stopped) return;
       const Duration used = ProcessorTime();
-      if (used - processor_time > kLookInterval / kBusyPart) {
-        for (const std::string& address : traffic.Look(MonotonicClock().Now())) {
-          Warn(absl::StrCat("closed a connection of ", address,
-                            ", which sent too much for an agent; it may come again in 30 s"));
-        }
-      }
+      const bool busy = used - processor_time > kLookInterval / kBusyPart;
+      if (busy || *floods != known_floods) LookAtTraffic();
       processor_time = used;
+      if (handshakes.under_way() > 0) LookAtHandshakes();
       AwaitTraffic();
     });
   }
@@ -324,8 +383,13 @@ struct Front::State {
   asio::steady_timer pause;
   asio::steady_timer patience;
   std::list<Undecided> undecided;
-  uint64_t epoch = 0;    // Counts the resets of the store behind `options.c10d`.
-  TrafficWatch traffic;  // Watches the connections that gRPC has.
+  uint64_t epoch = 0;  // Counts the resets of the store behind `options.c10d`.
+  // How many connections their guards have found to be floods; as of the last look.
+  const std::shared_ptr<std::atomic<uint64_t>> floods = std::make_shared<std::atomic<uint64_t>>(0);
+  uint64_t known_floods = 0;
+  TrafficWatch traffic;       // Watches the connections that gRPC has.
+  HandshakeQueue handshakes;  // Used with certificates.
+  asio::steady_timer turn;
   asio::steady_timer look;
   Duration processor_time = ProcessorTime();  // As of the last look.
   RareLog rare_log;

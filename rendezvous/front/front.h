@@ -9,6 +9,7 @@
 
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
+#include "rendezvous/front/connection_guard.h"
 #include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/trust/trust.h"
 
@@ -17,7 +18,9 @@ namespace hlaunch {
 // One listening socket for two protocols. It accepts connections, looks at the first bytes of each
 // without taking them (except for a greeting), and hands the connection on, or tells the peer why
 // not: see JudgeConnection. So where there is a token, gRPC sees no peer that has not proved that
-// it holds the token.
+// it holds the token. Without one, gRPC sees no flood of streams (see StreamMeter), and with
+// certificates few handshakes at once (see HandshakeQueue), if whoever reads and writes the
+// connections shows all bytes to their guards.
 //
 // Owns the socket and a thread, "hl-front". The constructor starts the thread; the destructor stops
 // accepting, closes the connections that were not handed on, and joins the thread.
@@ -26,9 +29,12 @@ class Front {
   // Gets a connected, non-blocking, close-on-exec socket. Called from the thread; must not
   // block.
   using Handler = std::function<void(UniqueFd connection)>;
+  // Gets the connection's guard as well; null if nothing has to be shown to one.
+  using GuardedHandler =
+      std::function<void(UniqueFd connection, std::shared_ptr<ConnectionGuard> guard)>;
 
   struct Options {
-    Handler grpc;
+    GuardedHandler grpc;
     // May be empty: then connections that are not gRPC are closed, with a line in the log.
     Handler c10d;
     // What gRPC's clients must prove. With a token they prove it in the greeting that comes before

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/strip.h"
 #include "proto/base/unique_fd.h"
@@ -27,17 +28,14 @@ uint64_t BytesReceived(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Ends the connection of `fd` if `cookie` is still its cookie. To the owner it looks as if the peer
-// had closed the connection. Returns the host of the peer.
-std::optional<std::string> Close(int fd, uint64_t cookie) {
-  const UniqueFd same(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-  if (!same.valid() || CookieOf(same.get()) != cookie) return std::nullopt;
-  std::string host = PeerHost(same.get());
-  ::shutdown(same.get(), SHUT_RDWR);
-  return host;
-}
-
 }  // namespace
+
+bool CloseSocket(int fd, uint64_t cookie) {
+  const UniqueFd same(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  if (!same.valid() || CookieOf(same.get()) != cookie) return false;
+  ::shutdown(same.get(), SHUT_RDWR);
+  return true;
+}
 
 bool TrafficAllowance::Covers(uint64_t total, Instant now) {
   using Seconds = std::chrono::duration<double>;
@@ -50,10 +48,15 @@ bool TrafficAllowance::Covers(uint64_t total, Instant now) {
   return left_ >= 0;
 }
 
-void TrafficWatch::Add(int fd, Instant now) {
-  if (const auto cookie = CookieOf(fd)) {
-    sockets_.insert_or_assign(fd, Watched{*cookie, TrafficAllowance(now)});
-  }
+void TrafficWatch::Add(int fd, std::shared_ptr<const ConnectionGuard> guard, Instant now) {
+  const auto cookie = CookieOf(fd);
+  if (!cookie) return;
+  sockets_.insert_or_assign(
+      fd, Watched{*cookie, TrafficAllowance(now), std::move(guard), PeerHost(fd)});
+}
+
+void TrafficWatch::Bar(const std::string& host, Instant now) {
+  if (barred_.size() < kMaxBarred) barred_[host] = now + kBarred;
 }
 
 std::vector<std::string> TrafficWatch::Look(Instant now) {
@@ -62,12 +65,15 @@ std::vector<std::string> TrafficWatch::Look(Instant now) {
   for (auto it = sockets_.begin(); it != sockets_.end();) {
     const auto current = it++;
     auto& [fd, watched] = *current;
-    if (CookieOf(fd) == watched.cookie) {
+    bool floods = watched.guard != nullptr && watched.guard->flooded();
+    if (!floods && CookieOf(fd) == watched.cookie) {
       if (watched.allowance.Covers(BytesReceived(fd), now)) continue;
-      if (const auto host = Close(fd, watched.cookie)) {
-        closed.push_back(*host);
-        if (barred_.size() < kMaxBarred) barred_[*host] = now + kBarred;
-      }
+      floods = true;
+    }
+    if (floods) {
+      CloseSocket(fd, watched.cookie);
+      Bar(watched.host, now);
+      closed.push_back(std::move(watched.host));
     }
     sockets_.erase(current);
   }

@@ -12,6 +12,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/front/front.h"
+#include "rendezvous/front/guarded/guarded_sockets.h"
 #include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_service.h"
@@ -67,7 +68,9 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   state->server = builder.BuildAndStart();
   if (state->server == nullptr) return absl::InternalError("gRPC refuses to serve");
   Front::Options front;
-  front.grpc = [acceptor = state->acceptor.get()](UniqueFd connection) {
+  front.grpc = [acceptor = state->acceptor.get()](UniqueFd connection,
+                                                  std::shared_ptr<ConnectionGuard> guard) {
+    if (guard != nullptr) GuardSocket(connection.get(), std::move(guard));
     Acceptor::NewConnectionParameters parameters;
     parameters.listener_fd = -1;
     parameters.fd = connection.Release();

@@ -241,6 +241,25 @@ class Strangers(RapidReset):
         self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
 
 
+class InTheOpen(RapidReset):
+    """A job without a token."""
+
+    GROWTH = 60 << 20  # Bytes. 110 MB were seen before streams were counted.
+
+    def test_rapid_reset_is_cut_off_after_a_few_streams(self):
+        runs = self.start(jobs.PYTHON, "-c", STEPS % MANY, nodes=self.nodes[:2],
+                          options=["--nnodes", 2, "--no-python"])
+        for run in runs:
+            run.wait_for("step 1")
+        least, most, attacker = self.attack("clear", jobs.agent_of(runs[0]))
+        self.assertLess(most - least, self.GROWTH)
+        self.assertRegex(attacker.out, r"'streams': [1-9]\d{2}")  # It was let in.
+        self.assert_said(runs[0], "10.77.0.12.* sent too much")
+        self.assert_goes_on(runs)
+        runs[0].signal(15)
+        self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
+
+
 class InClear(RapidReset):
     """A job with a token and --tls off."""
 
@@ -268,8 +287,8 @@ class InClear(RapidReset):
         for run in runs:
             run.wait_for("step 1")
         least, most, attacker = self.attack("greets", jobs.agent_of(runs[0]))
-        self.assertLess(most - least, Holder.GROWTH)
-        self.assertRegex(attacker.out, r"'streams': [1-9]\d{3}")  # It was let in.
+        self.assertLess(most - least, InTheOpen.GROWTH)
+        self.assertRegex(attacker.out, r"'streams': [1-9]\d{2}")  # It was let in.
         self.assert_goes_on(runs)
         runs[0].signal(15)
         self.assert_done(runs, [143, jobs.NODE_STOPPED], 20)
@@ -494,9 +513,8 @@ class JobTokensInClear(JobTokens):
     TLS = "off"
 
 
-class Certificates(jobs.JobTest):
+class Certificates(RapidReset):
     """A site's own certificates, with a service on node0."""
-    count = 3
 
     def setUp(self):
         super().setUp()
@@ -562,6 +580,20 @@ class Certificates(jobs.JobTest):
         service.wait_for("refused a TLS connection: its certificate is not from an authority")
         service.signal(15)
         service.wait(30)
+
+    def test_half_open_handshakes_cost_little_and_others_have_their_turn(self):
+        service = self.serve(*self.site.files("node0"))
+        status = [lab.HLAUNCH, "status", "--rdzv-endpoint", "node0:29400", *self.site.files("node1")]
+        asked = []
+
+        def ask():
+            for _ in range(5):
+                asked.append(self.nodes[1].run(*status))
+        least, most, _ = self.attack("half:node0", service.pid, ask)
+        self.assertEqual([one.code for one in asked], [0] * 5, asked)
+        self.assertLess(most - least, Strangers.MOST_HALF_OPEN)
+        service.signal(15)
+        self.assertEqual(service.wait(30), 0, str(service))
 
     def test_files_that_do_not_fit_are_named(self):
         good = self.site.files("node0")

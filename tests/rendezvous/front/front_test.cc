@@ -11,13 +11,16 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "proto/base/mutex.h"
+#include "rendezvous/front/handshake_queue.h"
 #include "rendezvous/trust/token_greeting.h"
 #include "tests/rendezvous/client_hello.h"
+#include "tests/rendezvous/site_certificates.h"
 #include "tests/rendezvous/tokens.h"
 
 namespace hlaunch {
@@ -64,13 +67,15 @@ bool IsClosed(const UniqueFd& fd) {
 class Inbox {
  public:
   Front::Handler Handler() {
-    return [this](UniqueFd fd) {
-      char bytes[64] = {};
-      const ssize_t n = ::recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
-      MutexLock lock(&mu_);
-      seen_.push_back(std::string(bytes, n > 0 ? n : 0));
-      connections_.push_back(std::move(fd));
-      more_.SignalAll();
+    return [this](UniqueFd fd) { Take(std::move(fd)); };
+  }
+  Front::GuardedHandler GuardedHandler() {
+    return [this](UniqueFd fd, std::shared_ptr<ConnectionGuard> guard) {
+      {
+        MutexLock lock(&mu_);
+        guards_.push_back(std::move(guard));
+      }
+      Take(std::move(fd));
     };
   }
 
@@ -83,9 +88,24 @@ class Inbox {
     return seen_;
   }
 
+  std::shared_ptr<ConnectionGuard> guard(size_t i) {
+    MutexLock lock(&mu_);
+    return guards_.at(i);
+  }
+
  private:
+  void Take(UniqueFd fd) {
+    char bytes[64] = {};
+    const ssize_t n = ::recv(fd.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    MutexLock lock(&mu_);
+    seen_.push_back(std::string(bytes, n > 0 ? n : 0));
+    connections_.push_back(std::move(fd));
+    more_.SignalAll();
+  }
+
   Mutex mu_;
   CondVar more_;
+  std::vector<std::shared_ptr<ConnectionGuard>> guards_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> seen_ ABSL_GUARDED_BY(mu_);
   std::vector<UniqueFd> connections_ ABSL_GUARDED_BY(mu_);
 };
@@ -93,7 +113,7 @@ class Inbox {
 class FrontTest : public testing::Test {
  protected:
   void Start(bool with_c10d) {
-    options_.grpc = grpc_.Handler();
+    options_.grpc = grpc_.GuardedHandler();
     if (with_c10d) options_.c10d = c10d_.Handler();
     front_ = std::make_unique<Front>(ListenOnLoopback(&port_), options_);
   }
@@ -231,6 +251,39 @@ TEST_F(FrontInClearTest, DecidesTheOldestThatOwesAProofWhenTheyAreTooMany) {
     EXPECT_EQ(Read(silent.back(), kAnswerBytes).size(), kAnswerBytes);
   }
   EXPECT_EQ(ReadToTheEnd(silent.front()), "");
+}
+
+TEST_F(FrontTest, RefusesTheNextConnectionOfAFlood) {
+  Start(/*with_c10d=*/false);
+  const UniqueFd flood = Connect(port_);
+  Say(flood, "PRI ");
+  EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
+  std::string streams(24, 'x');  // In place of the preface.
+  for (int i = 0; i < 100; ++i) streams += std::string("\0\0\0\1\5\0\0\0\1", 9);
+  EXPECT_FALSE(grpc_.guard(0)->Received(streams));
+  const UniqueFd again = Connect(port_);
+  Say(again, "PRI ");
+  EXPECT_TRUE(IsClosed(again));
+  EXPECT_TRUE(IsClosed(flood));
+  EXPECT_THAT(grpc_.Await(1), testing::SizeIs(1));
+}
+
+TEST_F(FrontTest, WithCertificatesOneAddressHasFewHandshakesAtOnce) {
+  options_.trust = Trust::OfFiles(SiteAuthority().Write("front")).value();
+  Start(/*with_c10d=*/false);
+  std::vector<UniqueFd> peers;
+  for (size_t i = 0; i < HandshakeQueue::kMostOfOne + 1; ++i) {
+    peers.push_back(Connect(port_));
+    Say(peers.back(), HelloFor("node"));
+  }
+  EXPECT_THAT(grpc_.Await(HandshakeQueue::kMostOfOne), testing::SizeIs(HandshakeQueue::kMostOfOne));
+  const auto first = grpc_.guard(0);  // Its handshake comes to its end.
+  first->Received(HelloFor("node"));
+  first->Sent("the server's part");
+  first->Received(std::string("\x17\3\3\0\1x", 6));
+  first->Sent("settings");
+  EXPECT_THAT(grpc_.Await(HandshakeQueue::kMostOfOne + 1),
+              testing::SizeIs(HandshakeQueue::kMostOfOne + 1));
 }
 
 TEST_F(FrontTest, GivesASilentConnectionToTheStore) {

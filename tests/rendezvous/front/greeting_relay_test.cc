@@ -53,7 +53,7 @@ class Rendezvous {
     Front::Options options;
     options.trust = trust;
     options.peers = &peers_;
-    options.grpc = [this](UniqueFd fd) {
+    options.grpc = [this](UniqueFd fd, const std::shared_ptr<ConnectionGuard>&) {
       MutexLock lock(&mu_);
       ::fcntl(fd.get(), F_SETFL, 0);  // A test's own end may block.
       handed_ = std::move(fd);

@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <memory>
 #include <string>
 
 #include "proto/base/unique_fd.h"
@@ -76,8 +78,8 @@ TEST(TrafficWatch, ClosesWhoSendsTooMuchAndBarsItForAWhile) {
   LoopbackConnection connection;
   const LoopbackConnection other;
   TrafficWatch watch;
-  watch.Add(connection.server.get(), Instant());
-  watch.Add(other.server.get(), Instant());
+  watch.Add(connection.server.get(), nullptr, Instant());
+  watch.Add(other.server.get(), nullptr, Instant());
   connection.Send(1 << 20);
   EXPECT_FALSE(watch.IsBarred("127.0.0.1", Instant()));
   EXPECT_THAT(watch.Look(Instant()), ElementsAre("127.0.0.1"));
@@ -89,11 +91,39 @@ TEST(TrafficWatch, ClosesWhoSendsTooMuchAndBarsItForAWhile) {
   EXPECT_THAT(watch.Look(Instant(seconds(1))), IsEmpty());
 }
 
+TEST(TrafficWatch, BarsASourceThatHasGoneMeanwhile) {
+  LoopbackConnection connection;
+  TrafficWatch watch;
+  watch.Add(connection.server.get(), nullptr, Instant());
+  connection.Send(1 << 20);
+  const linger reset = {1, 0};
+  ASSERT_EQ(::setsockopt(connection.client.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  connection.client.Close();
+  EXPECT_THAT(watch.Look(Instant()), ElementsAre("127.0.0.1"));
+  EXPECT_TRUE(watch.IsBarred("127.0.0.1", Instant()));
+}
+
+TEST(TrafficWatch, BarsTheSourceOfAFloodThoughItsOwnerHasClosedIt) {
+  auto floods = std::make_shared<std::atomic<uint64_t>>(0);
+  const auto guard = std::make_shared<ConnectionGuard>(ConnectionGuard::Kind::kClear, floods);
+  LoopbackConnection connection;
+  TrafficWatch watch;
+  watch.Add(connection.server.get(), guard, Instant());
+  EXPECT_THAT(watch.Look(Instant()), IsEmpty());
+  std::string streams(24, 'x');  // In place of the preface.
+  for (int i = 0; i < 100; ++i) streams += std::string("\0\0\0\1\5\0\0\0\1", 9);
+  EXPECT_FALSE(guard->Received(streams));
+  EXPECT_EQ(*floods, 1u);
+  connection.server.Close();
+  EXPECT_THAT(watch.Look(Instant()), ElementsAre("127.0.0.1"));
+  EXPECT_TRUE(watch.IsBarred("127.0.0.1", Instant(seconds(29))));
+}
+
 TEST(TrafficWatch, BarsASourceAfterAnyNumberThatNeverCameAgain) {
   TrafficWatch watch;
   const auto floods = [&](in_addr_t source, Instant now) {
     LoopbackConnection connection(source);
-    watch.Add(connection.server.get(), now);
+    watch.Add(connection.server.get(), nullptr, now);
     connection.Send(TrafficAllowance::kBurstBytes + 1);
     EXPECT_EQ(watch.Look(now).size(), 1u);
   };
@@ -109,7 +139,7 @@ TEST(TrafficWatch, LeavesADescriptorAloneThatHasBecomeAnothers) {
   const LoopbackConnection watched;
   LoopbackConnection other;
   TrafficWatch watch;
-  watch.Add(watched.server.get(), Instant());
+  watch.Add(watched.server.get(), nullptr, Instant());
   ASSERT_EQ(::dup3(other.server.get(), watched.server.get(), O_CLOEXEC), watched.server.get());
   other.Send(1 << 20);
   EXPECT_THAT(watch.Look(Instant()), IsEmpty());

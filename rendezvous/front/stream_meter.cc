@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/front/stream_meter.h"
+
+#include <algorithm>
+
+namespace hlaunch {
+
+void Http2Frames::Read(absl::string_view bytes,
+                       absl::FunctionRef<void(uint8_t type, uint8_t flags)> found) {
+  while (!bytes.empty()) {
+    if (skip_ > 0) {
+      const size_t skipped = std::min(skip_, bytes.size());
+      bytes.remove_prefix(skipped);
+      skip_ -= skipped;
+      continue;
+    }
+    const size_t taken = std::min(kHeadBytes - had_, bytes.size());
+    std::copy_n(bytes.begin(), taken, head_.begin() + had_);
+    bytes.remove_prefix(taken);
+    had_ += taken;
+    if (had_ < kHeadBytes) return;
+    had_ = 0;
+    skip_ = size_t{head_[0]} << 16 | size_t{head_[1]} << 8 | head_[2];
+    found(head_[3], head_[4]);
+  }
+}
+
+bool StreamMeter::Received(absl::string_view bytes, Instant now) {
+  using Seconds = std::chrono::duration<double>;
+  unended_ -= kForgottenPerSecond * std::chrono::duration_cast<Seconds>(now - counted_).count();
+  unended_ = std::max(unended_, 0.0);
+  counted_ = now;
+  from_client_.Read(bytes, [this](uint8_t type, uint8_t) {
+    if (type == Http2Frames::kHeaders) ++unended_;
+  });
+  return unended_ <= kMostUnended;
+}
+
+void StreamMeter::Sent(absl::string_view bytes) {
+  from_server_.Read(bytes, [this](uint8_t type, uint8_t flags) {
+    const bool has_flag = type == Http2Frames::kData || type == Http2Frames::kHeaders;
+    if (has_flag && (flags & Http2Frames::kEndOfStream) != 0) {
+      unended_ = std::max(unended_ - 1, 0.0);
+    }
+  });
+}
+
+}  // namespace hlaunch
