@@ -428,6 +428,22 @@ grpc::ServerUnaryReactor* RendezvousService::PassWitnessMessage(
   return reactor;
 }
 
+grpc::ServerUnaryReactor* RendezvousService::GetWitnessRecord(
+    grpc::CallbackServerContext* context, const v1::GetWitnessRecordRequest* request,
+    v1::GetWitnessRecordResponse* response) {
+  absl::Status status = CheckPeerMayUseJob(*context, peers_, request->job_id());
+  if (status.ok() && witnesses_ == nullptr) status = absl::NotFoundError("no witness is here");
+  if (status.ok()) {
+    absl::StatusOr<std::string> record =
+        witnesses_->Record(request->job_id(), request->from(), FromProto(request->ballot()));
+    status = record.status();
+    if (status.ok()) response->set_record(*std::move(record));
+  }
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpcStatus(status));
+  return reactor;
+}
+
 grpc::ServerUnaryReactor* RendezvousService::GetStatus(grpc::CallbackServerContext* context,
                                                        const v1::GetStatusRequest* request,
                                                        v1::GetStatusResponse* response) {

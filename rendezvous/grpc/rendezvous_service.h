@@ -53,6 +53,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   grpc::ServerUnaryReactor* PassWitnessMessage(grpc::CallbackServerContext* context,
                                                const v1::PassWitnessMessageRequest* request,
                                                v1::PassWitnessMessageResponse* response) override;
+  grpc::ServerUnaryReactor* GetWitnessRecord(grpc::CallbackServerContext* context,
+                                             const v1::GetWitnessRecordRequest* request,
+                                             v1::GetWitnessRecordResponse* response) override;
   grpc::ServerUnaryReactor* AskRanks(grpc::CallbackServerContext* context,
                                      const v1::AskRanksRequest* request,
                                      v1::AskRanksResponse* response) override;

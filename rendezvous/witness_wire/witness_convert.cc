@@ -33,21 +33,16 @@ std::string Plain(std::string name) {
   return name.substr(0, kMaxNameBytes);
 }
 
-v1::WitnessBallot ToProto(const Ballot& ballot) {
-  v1::WitnessBallot out;
-  out.set_term(ballot.term);
-  out.set_index(ballot.index);
-  return out;
-}
-
-Ballot FromProto(const v1::WitnessBallot& in) { return {in.term(), in.index()}; }
-
 v1::WitnessEntry ToProto(const WitnessEntry& entry) {
   v1::WitnessEntry out;
-  *out.mutable_ballot() = ToProto(entry.ballot);
+  *out.mutable_ballot() = hlaunch::ToProto(entry.ballot);
   out.set_version(entry.version);
   for (const WitnessMember& member : entry.members) *out.add_members() = hlaunch::ToProto(member);
-  out.set_record(entry.record);
+  if (entry.record.size() <= kMaxCarriedRecordBytes) {
+    out.set_record(entry.record);
+  } else {
+    out.set_record_bytes(static_cast<uint32_t>(entry.record.size()));
+  }
   return out;
 }
 
@@ -55,12 +50,16 @@ absl::StatusOr<SharedEntry> FromProto(const v1::WitnessEntry& in) {
   if (in.members().empty() || in.members_size() > kMaxWitnesses) {
     return absl::InvalidArgumentError(absl::StrCat("entry.members has ", in.members_size()));
   }
-  if (in.record().size() > kMaxWitnessRecordBytes) {
+  if (in.record().size() > kMaxCarriedRecordBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("entry.record has ", in.record().size(), " bytes"));
   }
+  if (in.record_bytes() > kMaxWitnessRecordBytes ||
+      (in.record_bytes() > 0 && !in.record().empty())) {
+    return absl::InvalidArgumentError(absl::StrCat("entry.record_bytes is ", in.record_bytes()));
+  }
   auto entry = std::make_shared<WitnessEntry>();
-  entry->ballot = FromProto(in.ballot());
+  entry->ballot = hlaunch::FromProto(in.ballot());
   entry->version = in.version();
   for (const v1::Witness& one : in.members()) {
     HLAUNCH_ASSIGN_OR_RETURN(WitnessMember member, hlaunch::FromProto(one));
@@ -74,6 +73,15 @@ absl::StatusOr<SharedEntry> FromProto(const v1::WitnessEntry& in) {
 }
 
 }  // namespace
+
+v1::WitnessBallot ToProto(const Ballot& ballot) {
+  v1::WitnessBallot out;
+  out.set_term(ballot.term);
+  out.set_index(ballot.index);
+  return out;
+}
+
+Ballot FromProto(const v1::WitnessBallot& in) { return {in.term(), in.index()}; }
 
 WitnessAddress SplitAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
@@ -150,6 +158,7 @@ absl::StatusOr<WitnessLetter> FromProto(const Request& in) {
     if (message.entry->ballot != message.ballot) {
       return absl::InvalidArgumentError("the entry is not the one that the sender holds");
     }
+    letter.lacks_bytes = in.entry().record_bytes();
   }
   message.beat = in.beat();
   message.confirmed = in.confirmed();

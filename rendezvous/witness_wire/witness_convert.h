@@ -20,12 +20,15 @@ namespace hlaunch {
 // The most members of a group, and the most witnesses that a node is told of.
 inline constexpr int kMaxWitnesses = 8;
 inline constexpr int kMaxWitnessesTold = 16;
-// The largest packed record. With the rest of a message it fits into a request.
-inline constexpr size_t kMaxWitnessRecordBytes = 240 << 10;
+// The largest packed record that a message carries: a server takes who often sends more for a
+// flood, see TrafficAllowance.
+inline constexpr size_t kMaxCarriedRecordBytes = 16 << 10;
+// The largest packed record. It fits into a response.
+inline constexpr size_t kMaxWitnessRecordBytes = 12 << 20;
 
 // Requires: member.address is "LITERAL:PORT", IPv6 in brackets.
 v1::Witness ToProto(const WitnessMember& member);
-// `self` is the sender.
+// `self` is the sender. A record beyond kMaxCarriedRecordBytes is not carried.
 v1::PassWitnessMessageRequest ToProto(const WitnessMessage& message, absl::string_view job_id,
                                       const WitnessMember& self);
 
@@ -36,8 +39,13 @@ absl::StatusOr<WitnessMember> FromProto(const v1::Witness& in);
 struct WitnessLetter {
   WitnessMessage message;
   WitnessMember from;
+  // If not 0, the entry has no record: the sender has to be asked for it, of so many bytes.
+  size_t lacks_bytes = 0;
 };
 absl::StatusOr<WitnessLetter> FromProto(const v1::PassWitnessMessageRequest& in);
+
+v1::WitnessBallot ToProto(const Ballot& ballot);
+Ballot FromProto(const v1::WitnessBallot& in);
 
 // The parts of an address of a witness. Requires: as ToProto.
 struct WitnessAddress {

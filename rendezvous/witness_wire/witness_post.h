@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/witness/group.h"
 #include "rendezvous/witness_wire/witness_convert.h"
@@ -20,6 +23,14 @@ class WitnessPost {
   // Errors:
   //   NotFound - this witness is of another job.
   virtual absl::Status Hear(absl::string_view job_id, WitnessLetter letter) = 0;
+
+  // Returns the record of the entry of `ballot`, for the process that asks.
+  //
+  // Errors:
+  //   NotFound - this witness is of another job, does not hold that entry any more, or that
+  //       process is neither a witness nor wanted as one.
+  virtual absl::StatusOr<std::string> Record(absl::string_view job_id, Incarnation asker,
+                                             const Ballot& ballot) = 0;
 
   // A keeper says that this agent is dead.
   virtual void ProvenDead(absl::string_view job_id, Incarnation incarnation) = 0;

@@ -22,14 +22,18 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kMostNodes = 256;  // Their record fits into a message, whatever their names.
+// Without what Slim leaves out, their record has less than kMaxWitnessRecordBytes even if their
+// names are as long as they may be and do not compress.
+constexpr int kMostNodes = 1 << 14;
+constexpr size_t kMostWithTexts = 240 << 10;  // A larger record is without texts for people.
 constexpr size_t kMostHeard = 64;
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
 // A candidate becomes a witness within a second or two.
 constexpr Duration kAlone = std::chrono::seconds(10);
 
-// Returns the record without texts that are only for people; they are most of a large record.
+// Returns the record without texts that are only for people, which are most of a large record, and
+// without addresses that nodes tell again.
 JobRecord Slim(JobRecord record) {
   for (std::vector<WorkerFailure>* failures : {&record.failures, &record.outcome.failures}) {
     for (WorkerFailure& failure : *failures) {
@@ -37,12 +41,9 @@ JobRecord Slim(JobRecord record) {
       failure.traceback.clear();
     }
   }
+  for (MemberRecord& member : record.members) member.info.other_addresses.clear();
+  for (DrainedNode& node : record.drained) node.reason.clear();
   return record;
-}
-
-std::string Packed(const JobRecord& record) {
-  std::string packed = PackRecord(record);
-  return packed.size() <= kMaxWitnessRecordBytes ? packed : PackRecord(Slim(record));
 }
 
 // Returns where `self` reaches this node as a witness; unset if the node is none.
@@ -55,6 +56,11 @@ std::optional<WitnessMember> AsWitness(const NodeInfo& node, const WitnessMember
 }
 
 }  // namespace
+
+std::string PackForWitnesses(const JobRecord& record) {
+  std::string packed = PackRecord(record);
+  return packed.size() <= kMostWithTexts ? packed : PackRecord(Slim(record));
+}
 
 bool HasWitnesses(const JobPolicy& policy) {
   return policy.on_host_loss != HostLoss::kEnd && policy.max_nodes > 1 &&
@@ -74,7 +80,7 @@ WitnessRule WitnessRuleOf(const JobPolicy& policy) {
 }
 
 JobWitness::JobWitness(Options options)
-    : options_(std::move(options)), sender_(options_.trust), keeping_(MonotonicClock(), 1) {}
+    : options_(std::move(options)), keeping_(MonotonicClock(), 1), sender_(options_.trust) {}
 
 absl::StatusOr<std::unique_ptr<JobWitness>> JobWitness::Start(Options options) {
   std::unique_ptr<JobWitness> witness(new JobWitness(std::move(options)));
@@ -169,7 +175,7 @@ JobRules JobWitness::Rules(JobRules rules, Term term, uint64_t version) {
 absl::Status JobWitness::Keep(const std::shared_ptr<Kept>& kept, const JobRecord& record) {
   if (kept->over) return absl::OkStatus();
   const absl::StatusOr<uint64_t> version =
-      witness()->Keep(kept->term, Packed(record), kept->version, Now() + kKeepPatience);
+      witness()->Keep(kept->term, PackForWitnesses(record), kept->version, Now() + kKeepPatience);
   if (!version.ok()) {
     if (absl::IsAborted(version.status())) return version.status();
     LogWarning(absl::StrCat("the job runs on, and what follows for it waits: ",
@@ -289,6 +295,11 @@ absl::Status JobWitness::Hear(absl::string_view job_id, WitnessLetter letter) {
     return absl::OkStatus();
   }
   if (letter.message.to != options_.self.incarnation) return absl::OkStatus();
+  if (letter.lacks_bytes > 0) {
+    AskForRecord(letter);
+    // Until the record is there, the message is a sign of life.
+    letter.message.entry = nullptr;
+  }
   std::shared_ptr<WitnessThread> witness;
   {
     MutexLock lock(&mu_);
@@ -299,6 +310,52 @@ absl::Status JobWitness::Hear(absl::string_view job_id, WitnessLetter letter) {
   }
   witness->Give(WitnessHeard{std::move(letter.message)});
   return absl::OkStatus();
+}
+
+void JobWitness::AskForRecord(const WitnessLetter& letter) {
+  const Ballot ballot = letter.message.ballot;
+  {
+    MutexLock lock(&mu_);
+    if (asks_for_) return;  // The leader says again what is still lacking.
+    asks_for_ = ballot;
+  }
+  v1::GetWitnessRecordRequest question;
+  question.set_job_id(options_.job_id);
+  question.set_from(options_.self.incarnation);
+  *question.mutable_ballot() = ToProto(ballot);
+  sender_.Ask(
+      letter.from, question,
+      [this, message = letter.message, bytes = letter.lacks_bytes](
+          absl::StatusOr<std::string> record) { TakeRecord(message, std::move(record), bytes); });
+}
+
+void JobWitness::TakeRecord(WitnessMessage message, absl::StatusOr<std::string> record,
+                            size_t bytes) {
+  std::shared_ptr<WitnessThread> witness;
+  {
+    MutexLock lock(&mu_);
+    asks_for_.reset();
+    witness = witness_;
+  }
+  if (!record.ok() || record->size() != bytes || witness == nullptr) return;
+  auto entry = std::make_shared<WitnessEntry>(*message.entry);
+  entry->record = *std::move(record);
+  message.entry = std::move(entry);
+  witness->Give(WitnessHeard{std::move(message)});
+}
+
+absl::StatusOr<std::string> JobWitness::Record(absl::string_view job_id, Incarnation asker,
+                                               const Ballot& ballot) {
+  if (job_id != options_.job_id) return absl::NotFoundError("no witness of that job is here");
+  const WitnessMembers members = witness()->group().members;
+  MutexLock lock(&mu_);
+  if (FindMember(members, asker) == nullptr && FindMember(candidates_, asker) == nullptr) {
+    return absl::NotFoundError("who asks is not wanted as a witness");
+  }
+  if (offered_ == nullptr || offered_->ballot != ballot) {
+    return absl::NotFoundError("that entry is not the last one any more");
+  }
+  return offered_->record;
 }
 
 // Another process leads the job that this one has begun again, since this one was started in the
@@ -349,6 +406,10 @@ WitnessMembers JobWitness::Places() const {
 }
 
 void JobWitness::Send(const WitnessMessage& message) {
+  if (message.entry != nullptr && message.entry->record.size() > kMaxCarriedRecordBytes) {
+    MutexLock lock(&mu_);
+    offered_ = message.entry;
+  }
   if (const std::optional<WitnessMember> to = Addressee(message.to)) {
     sender_.Send(*to, ToProto(message, options_.job_id, options_.self));
   }

@@ -31,8 +31,12 @@
 
 namespace hlaunch {
 
-// Returns true if a job of this policy has witnesses. Their record must fit into one message.
+// Returns true if a job of this policy has witnesses. Their record must have a bounded size.
 bool HasWitnesses(const JobPolicy& policy);
+
+// Returns the record as witnesses keep it. A large one is without texts that are only for people.
+// Pure.
+std::string PackForWitnesses(const JobRecord& record);
 
 // Returns the times of the witnesses of a job of this policy. Pure.
 WitnessRule WitnessRuleOf(const JobPolicy& policy);
@@ -90,6 +94,8 @@ class JobWitness final : public Jobs, public WitnessPost {
 
   // WitnessPost.
   absl::Status Hear(absl::string_view job_id, WitnessLetter letter) override;
+  absl::StatusOr<std::string> Record(absl::string_view job_id, Incarnation asker,
+                                     const Ballot& ballot) override;
   void ProvenDead(absl::string_view job_id, Incarnation incarnation) override;
   WitnessMembers Places() const override;
 
@@ -112,6 +118,8 @@ class JobWitness final : public Jobs, public WitnessPost {
   void Lose(const std::string& why);
   void Yield(const WitnessMember& leader);
   void Send(const WitnessMessage& message);
+  void AskForRecord(const WitnessLetter& letter);
+  void TakeRecord(WitnessMessage message, absl::StatusOr<std::string> record, size_t bytes);
   std::optional<WitnessMember> Addressee(Incarnation incarnation) const;
   void Watch();
   void TellNodes(JobRendezvous& job);
@@ -121,7 +129,6 @@ class JobWitness final : public Jobs, public WitnessPost {
 
   const Options options_;
   const BootClock clock_;
-  WitnessSender sender_;
   DeadlineThreads keeping_;
 
   mutable Mutex mu_;
@@ -137,12 +144,17 @@ class JobWitness final : public Jobs, public WitnessPost {
   std::optional<WitnessMember> leader_ ABSL_GUARDED_BY(mu_);  // The leader that was heard last.
   std::string why_ ABSL_GUARDED_BY(mu_);                      // The last line of the witness.
   WitnessMembers candidates_ ABSL_GUARDED_BY(mu_);
+  // The entry that was sent last without its record, for those who ask for that; null if none was.
+  SharedEntry offered_ ABSL_GUARDED_BY(mu_);
+  // The record of this entry is being asked for.
+  std::optional<Ballot> asks_for_ ABSL_GUARDED_BY(mu_);
   // For Watch's thread only.
   WitnessMembers told_;                 // At the last call of on_places.
   std::optional<Instant> alone_since_;  // There are candidates, and none has become a witness.
   bool joined_or_said_ = false;  // One has become a witness, or people were told that none has.
   std::map<Incarnation, WitnessMember> heard_ ABSL_GUARDED_BY(mu_);  // The senders of messages.
   std::thread watch_;
+  WitnessSender sender_;  // Ends first: its thread calls TakeRecord.
 };
 
 }  // namespace hlaunch

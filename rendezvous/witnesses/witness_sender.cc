@@ -8,10 +8,10 @@
 #include <chrono>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "grpcpp/client_context.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
+#include "proto/contract/grpc_status.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/witness_wire/witness_convert.h"
 
@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMostWays = 32;  // For a group, and for some former members.
 constexpr int kMostUnderWay = 4;  // Messages to one address.
 constexpr std::chrono::seconds kPatience(1);
+constexpr std::chrono::seconds kPatienceForRecord(3);
 
 }  // namespace
 
@@ -36,11 +37,29 @@ struct WitnessSender::Way {
 };
 
 struct WitnessSender::Call {
+  virtual ~Call() = default;
+  // The call has ended. Called with no lock held.
+  virtual void End() {}
+
   std::shared_ptr<Way> way;
   grpc::ClientContext context;
-  v1::PassWitnessMessageResponse response;
   grpc::Status status;
+};
+
+struct WitnessSender::Message final : WitnessSender::Call {
+  v1::PassWitnessMessageResponse response;
   std::unique_ptr<grpc::ClientAsyncResponseReader<v1::PassWitnessMessageResponse>> reader;
+};
+
+struct WitnessSender::Question final : WitnessSender::Call {
+  void End() override {
+    if (status.ok()) return take(std::move(*response.mutable_record()));
+    take(FromGrpcStatus(status));
+  }
+
+  TakeRecord take;
+  v1::GetWitnessRecordResponse response;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::GetWitnessRecordResponse>> reader;
 };
 
 WitnessSender::~WitnessSender() {
@@ -58,28 +77,56 @@ WitnessSender::~WitnessSender() {
   }
 }
 
-void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
-  std::vector<std::shared_ptr<Way>> former;  // They end here once the lock is free.
-  MutexLock lock(&mu_);
-  if (!StartThread()) return;
+// Returns the way to `to`, where one more call is under way now; null if that cannot be. Ways that
+// end have to end without the lock.
+std::shared_ptr<WitnessSender::Way> WitnessSender::Begin(const WitnessMember& to, Ways* former) {
+  if (!StartThread()) return nullptr;
   if (ways_.size() >= kMostWays && !ways_.contains(to.address)) {
-    for (auto& [address, way] : ways_) former.push_back(std::move(way));
+    for (auto& [address, way] : ways_) former->push_back(std::move(way));
     ways_.clear();
   }
   std::shared_ptr<Way>& way = ways_[to.address];
   // TCP may deliver what it holds for a host that was cut off only two minutes later. A new
   // connection works as soon as the network does.
   if (way == nullptr || way->silent) {
-    former.push_back(
+    former->push_back(
         std::exchange(way, std::make_shared<Way>(SplitAddress(to.address), trust_, to.name)));
   }
-  if (way->under_way >= kMostUnderWay) return;
+  if (way->under_way >= kMostUnderWay) return nullptr;
   ++way->under_way;
-  auto* const call = new Call{way, {}, {}, {}, nullptr};
+  return way;
+}
+
+void WitnessSender::Send(const WitnessMember& to, v1::PassWitnessMessageRequest message) {
+  Ways former;  // They end here once the lock is free.
+  MutexLock lock(&mu_);
+  std::shared_ptr<Way> way = Begin(to, &former);
+  if (way == nullptr) return;
+  auto* const call = new Message;
+  call->way = std::move(way);
   under_way_.insert(call);
   call->context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  call->reader = way->stub->AsyncPassWitnessMessage(&call->context, message, &queue_);
-  call->reader->Finish(&call->response, &call->status, call);
+  call->reader = call->way->stub->AsyncPassWitnessMessage(&call->context, message, &queue_);
+  call->reader->Finish(&call->response, &call->status, static_cast<Call*>(call));
+}
+
+void WitnessSender::Ask(const WitnessMember& from, const v1::GetWitnessRecordRequest& question,
+                        TakeRecord take) {
+  {
+    Ways former;
+    MutexLock lock(&mu_);
+    if (std::shared_ptr<Way> way = Begin(from, &former); way != nullptr) {
+      auto* const call = new Question;
+      call->way = std::move(way);
+      call->take = std::move(take);
+      under_way_.insert(call);
+      call->context.set_deadline(std::chrono::system_clock::now() + kPatienceForRecord);
+      call->reader = call->way->stub->AsyncGetWitnessRecord(&call->context, question, &queue_);
+      call->reader->Finish(&call->response, &call->status, static_cast<Call*>(call));
+      return;
+    }
+  }
+  take(absl::ResourceExhaustedError("too many calls are under way"));
 }
 
 // A host without room for a thread loses its messages, as it would without a network.
@@ -101,6 +148,7 @@ void WitnessSender::EndCalls() {
   bool ok = false;
   while (queue_.Next(&tag, &ok)) {
     const std::unique_ptr<Call> call(static_cast<Call*>(tag));
+    call->End();
     MutexLock lock(&mu_);
     under_way_.erase(call.get());
     --call->way->under_way;

@@ -1019,6 +1019,9 @@ class StandsBy final : public Jobs, public WitnessPost {
   std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
   std::vector<JobStatus> List() override { return {}; }
   absl::Status Hear(absl::string_view, WitnessLetter) override { return absl::OkStatus(); }
+  absl::StatusOr<std::string> Record(absl::string_view, Incarnation, const Ballot&) override {
+    return absl::NotFoundError("there is none");
+  }
   void ProvenDead(absl::string_view, Incarnation) override {}
   WitnessMembers Places() const override { return places; }
 

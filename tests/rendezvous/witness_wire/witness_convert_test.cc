@@ -50,6 +50,18 @@ TEST(WitnessConvertTest, AMessageArrivesAsItWasSent) {
   EXPECT_EQ(m.entry->members[1].name, kOther.name);
 }
 
+TEST(WitnessConvertTest, ALargeRecordIsNotCarried) {
+  WitnessMessage message = Append();
+  WitnessEntry large = *message.entry;
+  large.record = std::string(kMaxCarriedRecordBytes + 1, 'a');
+  message.entry = std::make_shared<WitnessEntry>(large);
+  const auto letter = FromProto(ToProto(message, "job", kSelf));
+  ASSERT_TRUE(letter.ok()) << letter.status();
+  EXPECT_EQ(letter->lacks_bytes, large.record.size());
+  EXPECT_EQ(letter->message.entry->record, "");
+  EXPECT_EQ(letter->message.entry->version, large.version);
+}
+
 TEST(WitnessConvertTest, WhatIsOutOfItsRangeIsRefused) {
   const std::vector<std::function<void(Request*)>> damages = {
       [](Request* m) { m->clear_kind(); },
@@ -75,7 +87,12 @@ TEST(WitnessConvertTest, WhatIsOutOfItsRangeIsRefused) {
         }
       },
       [](Request* m) {
-        m->mutable_entry()->set_record(std::string(kMaxWitnessRecordBytes + 1, 'a'));
+        m->mutable_entry()->set_record(std::string(kMaxCarriedRecordBytes + 1, 'a'));
+      },
+      [](Request* m) { m->mutable_entry()->set_record_bytes(1); },  // The record is there.
+      [](Request* m) {
+        m->mutable_entry()->clear_record();
+        m->mutable_entry()->set_record_bytes(kMaxWitnessRecordBytes + 1);
       },
   };
   for (size_t i = 0; i < damages.size(); ++i) {
