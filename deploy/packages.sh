@@ -13,7 +13,7 @@ run_packages=(libgrpc++1.51 libprotobuf32 libssl3 zlib1g python3)
 test_packages=(python3 python3-venv libgtest-dev libgmock-dev libbenchmark-dev git util-linux procps
   iproute2 iptables clang-14 lld-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev python3-torch mpich libmpich-dev openmpi-bin libopenmpi-dev
   podman openssh-server openssh-client runc catatonit systemd systemd-container mmdebstrap python3-yaml strace ccache zsh groff-base busybox-static
-  slurmctld slurmd slurm-client munge etcd-server etcd-client)
+  slurmctld slurmd slurm-client munge etcd-server etcd-client valgrind)
 # For all that deploy/release makes.
 release_packages=(python3 binutils xz-utils dpkg-dev rpm debhelper dh-python lintian)
 # For a Kubernetes cluster of namespaces, which only `tests/run --full` makes.
