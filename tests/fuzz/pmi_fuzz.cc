@@ -3,7 +3,9 @@
 
 // Messages of MPI ranks and other nodes to the server that starts the ranks. Whatever the bytes and
 // pieces, an answer is whole lines of `key=value` words, and a closed rank hears nothing. The
-// libraries' names in a damaged ELF file are read without reading beyond it.
+// libraries' names in a damaged ELF file are read without reading beyond it. The first words at the
+// port of PMI-1 give a number or none, in whatever pieces they come. What `hlaunch-pmix` prints,
+// and what other nodes say of a PMIx group, is refused or means the same when it is said again.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +13,10 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "agent/mpi/pmi/pmi_line.h"
 #include "agent/mpi/pmi/pmi_node.h"
+#include "agent/mpi/pmix_words.h"
+#include "agent/pmix/group_parts.h"
 #include "launcher/mpi/elf_needs.h"
 #include "proto/base/status_macros.h"
 
@@ -68,6 +73,33 @@ void Talk(absl::string_view bytes, int nodes) {
   }
 }
 
+// The requests of somebody at the port, with the number that each brings; or "refused".
+std::string Greeting(absl::string_view bytes, size_t piece) {
+  PmiReader reader;
+  std::string heard;
+  while (!bytes.empty()) {
+    const auto requests = reader.Take(bytes.substr(0, piece));
+    bytes.remove_prefix(std::min(piece, bytes.size()));
+    if (!requests.ok()) return "refused";
+    for (const PmiRequest& request : *requests) {
+      heard += std::to_string(PmiIdIn(request).value_or(-1)) + " ";
+    }
+  }
+  return heard;
+}
+
+void CheckPmix(absl::string_view text) {
+  if (const auto news = PmixNewsIn(text); news.ok()) {
+    const auto again = PmixNewsIn(ToLine(*news));
+    HLAUNCH_CHECK(again.ok() && ToLine(*again) == ToLine(*news));
+  }
+  if (const auto group = JoinGroupParts(text); group.ok()) {
+    HLAUNCH_CHECK(group->number != 0 && group->data.size() < text.size());
+    const auto again = JoinGroupParts(GroupPart(group->number, group->data));
+    HLAUNCH_CHECK(again.ok() && again->number == group->number && again->data == group->data);
+  }
+}
+
 }  // namespace
 }  // namespace hlaunch
 
@@ -78,6 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto all = hlaunch::DecodeMessages(bytes, 2); all.ok()) {
     HLAUNCH_CHECK(all->size() == 2);
   }
+  HLAUNCH_CHECK(hlaunch::Greeting(bytes, 7) == hlaunch::Greeting(bytes, 1));
+  hlaunch::CheckPmix(bytes);
   hlaunch::ReadElfNeeds([bytes](uint64_t offset, size_t count) {
     if (offset >= bytes.size()) return std::string();
     return std::string(bytes.substr(static_cast<size_t>(offset), count));
