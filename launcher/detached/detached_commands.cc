@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
 #include "launcher/detached/detached_words.h"
@@ -19,6 +22,7 @@
 #include "launcher/detached/job_record.h"
 #include "launcher/detached/known_jobs.h"
 #include "launcher/detached/line_printer.h"
+#include "launcher/job_socket/find_sockets.h"
 #include "launcher/words/environment.h"
 #include "launcher/words/printable.h"
 #include "proto/base/clock.h"
@@ -34,6 +38,7 @@ constexpr int kExitStillRuns = 1;
 // The time for killed processes to be gone from all hosts and for the news of it to arrive.
 constexpr Duration kKillTime = std::chrono::seconds(30);
 constexpr Duration kAskAgain = std::chrono::seconds(1);
+constexpr Duration kBetweenSignals = std::chrono::milliseconds(200);
 
 int Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -45,10 +50,45 @@ int Fail(const absl::Status& status) {
   return absl::IsNotFound(status) ? kExitRefused : kExitUsage;
 }
 
+// The jobs of this user that run on this host and whose records are not in `directory`: another
+// HOME or XDG_STATE_HOME was set where they were started.
+std::vector<DetachedJob> JobsKeptElsewhere(const std::string& directory) {
+  std::vector<DetachedJob> jobs;
+  std::set<std::string> seen;
+  for (const FoundJob& found : FindJobs(::geteuid()).jobs) {
+    const std::string& kept = found.here.detached;
+    const bool here = !directory.empty() && absl::StartsWith(kept, directory + "/");
+    if (kept.empty() || here || !seen.insert(kept).second) continue;
+    absl::StatusOr<DetachedJob> job = ReadJob(kept);
+    if (job.ok() && job->id == found.here.job_id) jobs.push_back(*std::move(job));
+  }
+  return jobs;
+}
+
+// A record of another user could name any process, so root does not go by it.
+absl::Status OfAnotherUser(const std::string& id) {
+  for (const FoundJob& found : FindJobs(std::nullopt).jobs) {
+    if (found.here.job_id != id || found.here.detached.empty()) continue;
+    return absl::NotFoundError(
+        absl::StrCat("job ", PrintableLine(id), " is a detached job of user ", found.socket.uid,
+                     ", who alone may end it or read its log: sudo -u '#", found.socket.uid,
+                     "' hlaunch stop ", PrintableLine(id)));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DetachedJob> FindJob(const DetachedOptions& options, bool ended_will_do) {
   const std::string directory = JobsDirectory(Environment::OfThisProcess());
-  if (directory.empty()) return absl::InvalidArgumentError("HOME is not set here");
-  return ChooseJob(KnownJobs(directory), options.job_id, ended_will_do);
+  std::vector<DetachedJob> known;
+  if (!directory.empty()) known = KnownJobs(directory);
+  const std::string& id = options.job_id;
+  absl::StatusOr<DetachedJob> job = ChooseJob(known, id, ended_will_do);
+  if (!absl::IsNotFound(job.status())) return job;
+  absl::StatusOr<DetachedJob> elsewhere =
+      ChooseJob(JobsKeptElsewhere(directory), id, ended_will_do);
+  if (!absl::IsNotFound(elsewhere.status())) return elsewhere;
+  if (!id.empty() && ::geteuid() == 0) HLAUNCH_RETURN_IF_ERROR(OfAnotherUser(id));
+  return job;
 }
 
 FollowEnd Show(const DetachedJob& job, const DetachedOptions& options, const std::string& since,
@@ -105,8 +145,14 @@ int TellStopped(const DetachedJob& job) {
 int Stop(const DetachedJob& job, std::optional<Duration> grace) {
   const auto in = [](Duration time) { return MonotonicClock().Now() + time; };
   Ask(job, SIGTERM);
-  if (AwaitEnd(job, grace.has_value() ? in(*grace) : Instant::max())) return TellStopped(job);
-  LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
+  // Two signals that come together are handled in the order of their numbers; the first says how
+  // the job ended.
+  const Instant until_kill =
+      grace.has_value() ? in(std::max(*grace, kBetweenSignals)) : Instant::max();
+  if (AwaitEnd(job, until_kill)) return TellStopped(job);
+  if (*grace > Duration::zero()) {
+    LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
+  }
   // The second signal that asks for an end means that, as with Ctrl-C. If both wait for a process
   // that stands still, SIGINT comes first, and only one more means it.
   for (const Instant until = in(kKillTime); MonotonicClock().Now() < until;) {

@@ -105,6 +105,10 @@ absl::StatusOr<TypedWords> ReadWords(string_view name, absl::Span<const OptionRo
     return typed;
   }
   for (const std::string& word : typed.rest) {
+    if (word.empty()) {
+      return InvalidArgumentError(absl::StrCat(
+          name, " got an empty word, as of a variable that is not set; see ", name, " --help"));
+    }
     HLAUNCH_RETURN_IF_ERROR(CheckDashes(word));
     if (absl::StartsWith(word, "-")) {
       return UnknownWord(table, word, absl::StrCat("see ", name, " --help"));

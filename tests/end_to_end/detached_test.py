@@ -8,7 +8,9 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import tempfile
 
 import hosts_test
 import jobs
@@ -113,6 +115,43 @@ class OnOneHost(Commands, jobs.JobTest):
         self.assertEqual(attached.wait(20), 37, str(attached))
         self.assertIn("planted failure of rank 0", attached.err)
         self.assertEqual(self.command("attach", job).wait(10), 37)
+        self.assert_nothing_left()
+
+    def test_an_empty_name_ends_no_job(self):
+        self.detached(self.command("--detach", jobs.WORKER, "env", "sleep", 600))
+        for word in ("stop", "kill", "logs", "why", "status"):
+            self.assert_says("got an empty word", word, "", code=jobs.USAGE)
+        self.assert_says("running", "status")
+        # No time was given, so none was too short.
+        run = self.assert_says("stopped\n", "kill")
+        self.assertNotIn("in time", run.err)
+        self.assert_says("ended, exit code 143", "status")
+
+    def test_a_job_that_was_started_with_another_home_is_found(self):
+        self.detached(self.command("--detach", "--rdzv-id", "ann", jobs.WORKER, "env", "sleep", 600))
+        other = {"PYTHON_EXEC": jobs.PYTHON, "XDG_STATE_HOME": self.nodes[0].folder / "other"}
+        for words, pattern in ((("logs", "ann"), "ENV"), (("logs",), "ENV"),
+                               (("stop", "ann"), "stopped\njob +ann")):
+            said = []
+            def match():
+                said.append(self.nodes[0].run(lab.HLAUNCH, *words, env=other, timeout=60))
+                return said[-1].code == 0 and re.search(pattern, said[-1].out)
+            self.assertTrue(lab.poll(match, 30), str(said[-1]))
+        self.assert_nothing_left()
+
+    def test_root_is_told_whose_a_detached_job_is(self):
+        state = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))  # The lab's folders are root's alone.
+        self.addCleanup(shutil.rmtree, state)
+        state.chmod(0o777)
+        run = self.nodes[0].run("setpriv", "--reuid=65534", "--clear-groups", lab.HLAUNCH, "--detach",
+                                "--rdzv-id", "bob", "--no-python", "sleep", 600,
+                                env={"XDG_STATE_HOME": state, "TMPDIR": state}, timeout=60)
+        self.assertEqual(run.code, 0, str(run))
+        self.assert_says("job bob is a detached job of user 65534.*sudo -u '#65534' hlaunch stop bob",
+                         "stop", "bob", code=jobs.REFUSED)
+        run = self.nodes[0].run("setpriv", "--reuid=65534", "--clear-groups", lab.HLAUNCH, "stop",
+                                "bob", env={"HOME": ""}, timeout=60)
+        self.assertRegex(run.out, "stopped", str(run))
         self.assert_nothing_left()
 
     def test_what_does_not_start_is_said_at_once(self):

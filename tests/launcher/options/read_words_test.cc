@@ -44,6 +44,8 @@ TEST(ReadWords, NamesWhatIsWrongInOneLine) {
             "unknown option --ful; did you mean --full?");
   EXPECT_EQ(Read({"--zzzzzz"}, OptionPlace::kAnywhere).status().message(),
             "unknown option --zzzzzz; see x --help");
+  EXPECT_EQ(Read({"a", ""}, OptionPlace::kAnywhere).status().message(),
+            "x got an empty word, as of a variable that is not set; see x --help");
 }
 
 TEST(DescribeOptions, HasALineForEveryRowOfACommand) {
