@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/finders.h"
 #include "launcher/words/parse_int.h"
+#include "proto/contract/env_contract.h"
 #include "rendezvous/listening/local_addresses.h"
 
 namespace hlaunch {
@@ -81,6 +83,23 @@ bool IsAddressAlone(const ClusterPlace& place) {
          });
 }
 
+// A rank of several of a job of hlaunch's is no node: each would start a job of its own.
+std::optional<ClusterPlace> WithinAJob(const Environment& environment) {
+  const std::string rank = environment.Get("RANK"), size = environment.Get("WORLD_SIZE");
+  if (environment.Get(kEnvJobId).empty() || IntFrom(rank, 0, INT_MAX) < 0 ||
+      IntFrom(size, 2, INT_MAX) < 0) {
+    return std::nullopt;
+  }
+  return RefusedTask(
+      "hlaunch",
+      absl::StrCat(
+          "this is rank ", rank, " of ", size, " of a job of hlaunch that runs ",
+          "(HLAUNCH_JOB_ID): each of its ranks would start a job of its own. Leave one of ",
+          "the two hlaunch out, or start the outer one with --per-node; for a job in each ",
+          "rank add --standalone"),
+      rank);
+}
+
 }  // namespace
 
 Surroundings SurroundingsOfThisProcess(Environment environment) {
@@ -113,6 +132,9 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
   if (word == "none") return NoPlace("--cluster none");
   if (word == kOwnCluster) return NoPlace("the cluster of this host's hlaunchd starts the nodes");
   const bool told = word != "auto";
+  if (!told) {
+    if (std::optional<ClusterPlace> within = WithinAJob(surroundings.environment)) return *within;
+  }
   ClusterPlace nothing = NoPlace("no variable of a scheduler or of another launcher is set");
   std::string missing;
   bool explained = false;

@@ -873,6 +873,19 @@ TEST(FindByRow, OfUnknownManyOnlyTheFirstMayBeAlone) {
               HasSubstr("this is an allocation of a Nomad group, number 1 (NOMAD_ALLOC_INDEX)"));
 }
 
+TEST(FindPlace, StartsNoJobInEachRankOfAJob) {
+  const auto place = [](std::vector<std::string> entries) {
+    return FindPlace(Of(std::move(entries)), "auto", {});
+  };
+  const ClusterPlace within = place({"HLAUNCH_JOB_ID=a", "RANK=0", "WORLD_SIZE=2", "LOCAL_RANK=0"});
+  EXPECT_THAT(within.refusal.message(), HasSubstr("this is rank 0 of 2 of a job of hlaunch"));
+  EXPECT_THAT(within.refusal.message(), HasSubstr("--per-node"));
+  EXPECT_FALSE(within.told_elsewhere);
+  EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=1", "WORLD_SIZE=2"}).told_elsewhere);
+  EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=0", "WORLD_SIZE=1"}).refusal.ok());
+  EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a"}).refusal.ok()) << "--per-node names no rank";
+}
+
 TEST(FindByHand, TellsNodesFromWorkers) {
   const auto texts = [](std::vector<std::string> more) {
     more.emplace_back("MASTER_ADDR=n1");
