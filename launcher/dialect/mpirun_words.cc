@@ -39,7 +39,9 @@ const MpirunWord kWords[] = {
      "refused",
      nullptr, TakePerRound},
     // Where.
-    {"-H, --host, -hosts", "a,b:4", kSame, "[`--hosts`](hosts.md); beside `--hostfile` `--include`",
+    {"-H, --host, -hosts", "a,b:4", kSame,
+     "[`--hosts`](hosts.md); beside `--hostfile` each must be in that file, and has one place "
+     "without a number",
      nullptr, TakeHosts},
     {"--hostfile, --machinefile, -f, --default-hostfile", "FILE", kSame,
      "[`--hostfile`](hosts.md#which-hosts); a host without a number has one rank", nullptr,

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cluster/place.h"
 #include "launcher/dialect/launcher_settings.h"
@@ -21,7 +22,9 @@
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
 #include "launcher/dialect/take_words.h"
+#include "launcher/hosts/host_list.h"
 #include "launcher/words/parse_int.h"
+#include "launcher/words/printable.h"
 #include "launcher/words/spelling.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
@@ -203,7 +206,8 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
 List Beginning(const MpirunLine& line) {
   List words = {"hlaunch"};
   if (!line.every_word) return words;
-  words.insert(words.end(), {"--no-python", "--oversubscribe", "--console=all", "--mpi=any"});
+  words.insert(words.end(), {"--no-python", "--oversubscribe", "--console=all", "--mpi=any",
+                             "--compat=openmpi"});
   if (line.reads_stdin) words.emplace_back("--stdin=0");
   if (!line.verbose && !line.tells) words.emplace_back("--quiet");
   words.push_back(absl::StrCat("--log-prefix=", line.prefix.empty() ? "none" : line.prefix));
@@ -259,6 +263,42 @@ absl::Status CheckOrder(const ReadTextFn& read, MpirunLine& line) {
                    "each host, or leave it out"));
 }
 
+std::string Slots(const std::string& name, int slots) {
+  const bool is_address = name.find(':') != std::string::npos;
+  return absl::StrCat(is_address ? "[" : "", name, is_address ? "]:" : ":", slots);
+}
+
+// -H beside a hostfile: the ranks run on the hosts of -H, in its order and with its numbers, and
+// each of them must be in the file. A host without a number has one place, as in Open MPI.
+absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
+  if (line.hostfile.empty() || line.hosts.empty()) return absl::OkStatus();
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.hostfile));
+  HLAUNCH_ASSIGN_OR_RETURN(const auto in_file, ParseHostfile(text, line.hostfile));
+  HLAUNCH_ASSIGN_OR_RETURN(const auto wanted, ParseHosts(line.hosts));
+  List hosts;
+  for (const TargetHost& host : wanted) {
+    const auto found = std::find_if(in_file.begin(), in_file.end(), [&host](const auto& each) {
+      return each.name == host.name && (host.user.empty() || each.user == host.user);
+    });
+    const std::string file = PrintableLine(line.hostfile);
+    if (found == in_file.end()) {
+      return InvalidArgumentError(
+          absl::StrCat("-H: ", PrintableLine(host.name), " is not in the hostfile ", file));
+    }
+    const int slots = host.slots.value_or(1);
+    if (found->slots.has_value() && slots > *found->slots) {
+      return InvalidArgumentError(absl::StrCat("-H ", PrintableLine(host.name), ":", slots,
+                                               ": it has ", *found->slots,
+                                               " slots in the hostfile ", file));
+    }
+    hosts.push_back(
+        absl::StrCat(found->user, found->user.empty() ? "" : "@", Slots(found->name, slots)));
+  }
+  line.hosts = absl::StrJoin(hosts, ",");
+  line.hostfile.clear();
+  return absl::OkStatus();
+}
+
 // The arguments of ssh itself.
 std::string SshArguments(const MpirunLine& line) {
   return line.shell.empty() ? line.shell_arguments : "";
@@ -299,6 +339,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.rankfile));
     HLAUNCH_RETURN_IF_ERROR(TakeRankfile(text, line.rankfile, line));
   }
+  HLAUNCH_RETURN_IF_ERROR(TakeHostsOfFile(read, line));
   AddVariables(environment, line);
   HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));
   LeaveOutUnset(environment, line);  // Of what variables and files have added.

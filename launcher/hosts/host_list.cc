@@ -149,7 +149,7 @@ std::vector<TargetHost> Merge(const std::vector<TargetHost>& hosts) {
 absl::Status ParseLine(string_view line, std::vector<TargetHost>& hosts) {
   const std::vector<string_view> words =
       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-  std::optional<int> slots;
+  std::optional<int> slots, most;
   for (size_t i = 1; i < words.size(); ++i) {
     const std::pair<string_view, string_view> pair =
         absl::StrSplit(words[i], absl::MaxSplits('=', 1));
@@ -160,8 +160,9 @@ absl::Status ParseLine(string_view line, std::vector<TargetHost>& hosts) {
     if (!ParseInt(pair.second, 1, kMaxSlots, &number)) {
       return Wrong(words[i], absl::StrCat("expected a number from 1 to ", kMaxSlots));
     }
-    if (pair.first == "slots") slots = number;
+    (pair.first == "slots" ? slots : most) = number;
   }
+  if (!slots.has_value()) slots = most;
   for (const string_view item : SplitList(words.front())) {
     HLAUNCH_RETURN_IF_ERROR(AddItem(item, slots, hosts));
   }
@@ -181,6 +182,11 @@ absl::Status Select(string_view option, const std::string& text, bool keep,
   const auto named = ParseHosts(text);
   if (!named.ok()) return InvalidArgumentError(absl::StrCat(option, " ", named.status().message()));
   for (const TargetHost& each : *named) {
+    if (each.slots.has_value()) {
+      return InvalidArgumentError(absl::StrCat(option, " ", each.Login(), ":", *each.slots,
+                                               ": expected names; how many workers a host has says "
+                                               "the list of hosts"));
+    }
     const bool known = std::any_of(hosts.begin(), hosts.end(),
                                    [&each](const TargetHost& host) { return Lists({each}, host); });
     if (!known) {

@@ -68,7 +68,8 @@ std::string Became(const std::string& line,
   if (!translated.ok()) return std::string(translated.status().message());
   std::string words = absl::StrJoin(translated->words, " ");
   const std::string always =
-      "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --quiet "
+      "hlaunch --no-python --oversubscribe --console=all --mpi=any --compat=openmpi --stdin=0 "
+      "--quiet "
       "--log-prefix=none ";
   return absl::StartsWith(words, always) ? words.substr(always.size()) : words;
 }
@@ -97,8 +98,10 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"-n 4 -ppn 2 -hosts a,b x", "--hosts=a,b -n 4 --nproc-per-node=2 -- x"},
       {"--host a:2 --host b:2 x", "--hosts=a:2,b:2 -- x"},
       {"-f hosts -n 8 x", "--hostfile=hosts -n 8 -- x"},
-      {"--hostfile h --host a,b x", "--hostfile=h --include=a,b -- x"},
-      {"--hostfile h --host localhost x", "--hostfile=h --include=localhost -- x"},
+      {"--hostfile three --host c,a x", "--hosts=c:1,a:1 -- x"},
+      {"--hostfile three --host b:2,b:1 x", "-H b:3: it has 2 slots in the hostfile three"},
+      {"--hostfile three --host b:2 -n 2 x", "--hosts=b:2 -n 2 -- x"},
+      {"--hostfile three --host d x", "-H: d is not in the hostfile three"},
       {"-host localhost:3 x", "-n 3 -- x"},
       {"-host localhost,localhost x", "-n 2 -- x"},
       {"-n 1 -x A -x B=1 -genv C 2 -genv D=3 -env E 4 x",
@@ -124,7 +127,8 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
       {"-n 1 -host a -bootstrap=ssh -launcher-exec rsh -bootstrap-exec-args -v x",
        "--launch-agent=rsh -v %h --hosts=a -n 1 -- x"},
       {"-n 1 -print-rank-map --mca plm_rsh_args -v x",
-       "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --log-prefix=none "
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --compat=openmpi --stdin=0 "
+       "--log-prefix=none "
        "--verbose -n 1 -- x"},
       {"--rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
       {"-n 2 --rankfile ranks x", "-n 2 --bind=slots:1;0:* -- x"},
@@ -136,7 +140,8 @@ TEST(TranslateMpirun, TakesTheWordsOfOpenMpiAndOfHydra) {
        "--merge-stderr --timestamp-output -n 1 -- x"},
       {"-n 1 --timeout 5 x", "--timeout=5 -n 1 -- x"},
       {"--stdin all -n 1 x",
-       "hlaunch --no-python --oversubscribe --console=all --mpi=any --quiet --log-prefix=none "
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --compat=openmpi --quiet "
+       "--log-prefix=none "
        "--stdin=all -n "
        "1 "
        "-- x"},
@@ -355,7 +360,8 @@ TEST(TranslateMpirun, NumbersTheRanksOfSeveralPrograms) {
       {"--app programs",
        "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},
       {"-l -configfile programs",
-       "hlaunch --no-python --oversubscribe --console=all --mpi=any --stdin=0 --quiet "
+       "hlaunch --no-python --oversubscribe --console=all --mpi=any --compat=openmpi --stdin=0 "
+       "--quiet "
        "--log-prefix=[${rank}] "
        " "
        "--also=-n 2 -x A=1 ./a 'x y' --also=-n 1 --wdir /tmp ./b -n 3 -- ./a x y"},

@@ -101,9 +101,10 @@ TEST(ParseHostfile, NamesFileLineAndWord) {
               ElementsAre("hosts:1: 'max_slots=none': expected a number from 1 to 100000"));
 }
 
-TEST(ParseHostfile, TheLargestNumberOfSlotsIsNoNumberOfWorkers) {
-  EXPECT_THAT(Shown(ParseHostfile("a max_slots=8\nb max-slots=8\nc slots=100000\n", "hosts")),
-              ElementsAre("a", "b", "c:100000"));
+TEST(ParseHostfile, TheLargestNumberOfSlotsCountsWhereNoOtherIsGiven) {
+  EXPECT_THAT(
+      Shown(ParseHostfile("a max_slots=8\nb slots=2 max-slots=8\nc slots=100000\n", "hosts")),
+      ElementsAre("a:8", "b:2", "c:100000"));
 }
 
 TEST(FindHosts, IncludesAndExcludes) {
@@ -134,6 +135,14 @@ TEST(FindHosts, ANameWithoutAUserStandsForEachUserOfThatHost) {
   wish.include = "";
   wish.exclude = "a,b";
   EXPECT_THAT(Shown(FindHosts(wish, read)), ElementsAre("--exclude leaves no host"));
+}
+
+TEST(FindHosts, IncludesNoNumberOfWorkers) {
+  HostWish wish;
+  wish.hosts = "a:2,b";
+  wish.include = "a:1";
+  EXPECT_EQ(FindHosts(wish, nullptr).status().message(),
+            "--include a:1: expected names; how many workers a host has says the list of hosts");
 }
 
 TEST(FindHosts, NumbersTheHostsAsTheyAreListedThoughSomeAreLeftOut) {
