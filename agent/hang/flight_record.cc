@@ -188,7 +188,12 @@ GroupPicture OwnGroup(const std::string& name, const RecordedCalls& record) {
   GroupPicture picture;
   picture.name = absl::StrCat(name, kOwnMark);
   picture.description = name == kDefaultGroup ? "default_pg" : absl::StrCat("group ", name);
-  for (const RecordedCall& call : record.latest) Add(OwnCollective(call), &picture);
+  Calls calls;
+  for (const RecordedCall& call : record.latest) {
+    CollectiveCall collective = OwnCollective(call);
+    calls[collective.sequence] = std::move(collective);
+  }
+  picture.latest = Kept(calls);
   return picture;
 }
 
