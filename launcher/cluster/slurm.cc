@@ -5,6 +5,7 @@
 // variables are set as well, SLURM_PROCID among them, but nothing runs on the other nodes.
 
 #include <algorithm>
+#include <climits>
 #include <fstream>
 #include <numeric>
 #include <optional>
@@ -53,6 +54,13 @@ std::optional<Step> ReadStep(const Environment& environment) {
   }
   step.name = absl::StrCat(step.job, ".", step.step);
   return step;
+}
+
+// Returns the variable that somebody has taken from a task of a step of several; else empty.
+std::string MissingOfStep(const Environment& environment) {
+  if (IntFrom(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX) < 0) return "";
+  if (Either(environment, "SLURM_STEP_ID", "SLURM_STEPID").empty()) return "SLURM_STEP_ID";
+  return environment.Get("SLURM_PROCID").empty() ? "SLURM_PROCID" : "";
 }
 
 // Returns true if a batch script's shell has started this process and waits for it: Slurm signals
@@ -393,6 +401,16 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   const std::string job = Either(environment, "SLURM_JOB_ID", "SLURM_JOBID");
   if (job.empty()) return {};
   const std::optional<Step> step = ReadStep(environment);
+  if (!step && !told) {
+    if (const std::string missing = MissingOfStep(environment); !missing.empty()) {
+      return RefusedPlace(
+          "slurm", absl::StrCat("this runs in a step of Slurm with several tasks "
+                                "(SLURM_STEP_NUM_TASKS), and ",
+                                missing, " is not set, so each task ",
+                                "would start the whole job: leave that variable set, or give ",
+                                "--nnodes 1 for this node alone"));
+    }
+  }
   if (!step) return OutsideOfSteps(surroundings, job, told);
   const int step_nodes = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
   if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {

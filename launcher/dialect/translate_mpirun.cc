@@ -120,7 +120,8 @@ bool IsInAllocation(const Environment& environment) {
   }
   const std::string task = environment.Get("PBS_TASKNUM");
   if (!task.empty() && task != "1") return false;  // The job's script is task 1.
-  if (all_set({"SLURM_STEP_ID"}) && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
+  const bool in_step = all_set({"SLURM_STEP_ID"}) || all_set({"SLURM_STEP_NUM_TASKS"});
+  if (in_step && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
     // A shell is the first task of its step, and the other tasks have ended.
     const bool first =
         environment.Get("SLURM_STEP_NUM_NODES") == "1" && environment.Get("SLURM_PROCID") == "0";

@@ -78,6 +78,17 @@ std::vector<std::string> Step(std::vector<std::string> more = {}) {
 
 constexpr char kPort[] = "12275";  // 12000 + 16 * 17 + 3
 
+TEST(FindSlurm, StartsNoWholeJobInEachTaskThatLacksAVariable) {
+  for (const std::string missing : {"SLURM_PROCID", "SLURM_STEP_ID"}) {
+    std::vector<std::string> entries = Step();
+    std::erase_if(entries,
+                  [&](const std::string& entry) { return entry.starts_with(missing + "="); });
+    const ClusterPlace place = FindPlace(Of(entries), "auto");
+    EXPECT_THAT(place.refusal.message(), HasSubstr(absl::StrCat("and ", missing, " is not set")));
+    EXPECT_TRUE(FindPlace(Of(entries), "none").refusal.ok());
+  }
+}
+
 TEST(FindSlurm, TakesTheStepsValuesAndNotTheJobs) {
   const ClusterPlace place = FindPlace(Of(Step()), "auto");
   EXPECT_EQ(place.cluster, "slurm");
