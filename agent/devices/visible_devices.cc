@@ -166,11 +166,19 @@ void KeepTo(const EnvMap& env, const std::string& variable, VisibleDevices& visi
   visible.by = variable;
 }
 
-// CUDA shows no device at all if one is named twice.
+// What two names of one device share. Parts of a device (MIG) are devices of their own.
+std::string DeviceOf(const DeviceSlot& slot) {
+  const bool is_part = absl::StartsWith(slot.token, "MIG-");
+  if (is_part || slot.device == nullptr) return slot.token;
+  return absl::StrCat("device ", slot.device->index);
+}
+
+// CUDA shows no device at all if one is named twice. With two names for one, two workers would use
+// it.
 void RefuseTwice(VisibleDevices& visible) {
   std::set<std::string> seen;
   for (const DeviceSlot& slot : visible.slots) {
-    if (seen.insert(slot.token).second) continue;
+    if (seen.insert(DeviceOf(slot)).second) continue;
     visible.doubt = absl::StrCat(visible.variable, " names ", slot.token,
                                  " twice, and CUDA shows no device then");
     visible.slots.clear();

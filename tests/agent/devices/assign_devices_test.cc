@@ -367,6 +367,7 @@ TEST(Cuda, RefusesAListThatNamesOtherDevicesWhereDevicesAreAskedFor) {
             "before it; correct the list or unset it");
   EXPECT_THAT(refusal("GPU-9a"), HasSubstr("names GPU-9a"));
   EXPECT_THAT(refusal("0,1,0"), HasSubstr("names 0 twice, and CUDA shows no device then"));
+  EXPECT_THAT(refusal("1,01"), HasSubstr("names 01 twice, and CUDA shows no device then"));
   for (const char* none : {"-1", ""}) {
     EXPECT_THAT(refusal(none), HasSubstr("CUDA_VISIBLE_DEVICES names none")) << none;
   }
