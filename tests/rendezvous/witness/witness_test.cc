@@ -209,7 +209,11 @@ TEST_F(WitnessGroup, OneThatIsElectedLeadsOnceItsFirstEntryIsDecided) {
     message.to = 2;
     message.term = step.send[1].term;
     message.asked = 2;
+    EXPECT_THAT(witness.Step(WitnessHeard{message}, now_, 0).send, IsEmpty()) << "it is refused";
     message.granted = true;
+    message.asked = 1;
+    EXPECT_THAT(witness.Step(WitnessHeard{message}, now_, 0).send, IsEmpty()) << "another term";
+    message.asked = 2;
     step = witness.Step(WitnessHeard{message}, now_, 0);
   }
   EXPECT_EQ(witness.leader(), 2U);
