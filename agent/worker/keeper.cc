@@ -304,17 +304,10 @@ int BeKeeper(Keeper keeper, std::vector<int> kept, Duration begin_time) {
 int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers& named,
                    std::vector<int> kept, Duration begin_time) {
   FillStandardDescriptors();
-  // Our number in it; none, or another one, if it shows another pid namespace.
-  char self[32] = "";
-  const ssize_t length = ::readlink("/proc/self", self, sizeof self);
-  const bool is_there = ::access("/proc/stat", R_OK) == 0;
-  if (length <= 0 ||
-      absl::string_view(self, static_cast<size_t>(length)) != absl::StrCat(::getpid())) {
-    LogError(absl::StrCat(
-        "cannot start: /proc ", is_there ? "shows another pid namespace" : "is missing",
-        ", and without it no process that workers leave behind can be found; mount it (mount -t ",
-        "proc proc /proc",
-        is_there ? ", unshare --mount-proc)" : "; for a chroot, at DIRECTORY/proc)"));
+  if (::access("/proc/self/stat", R_OK) != 0) {
+    LogError(
+        "cannot start: /proc is missing, and without it no process that workers leave behind can "
+        "be found; mount it (mount -t proc proc /proc; for a chroot, at DIRECTORY/proc)");
     return kExitNoResources;
   }
   BlockAgentSignals(named);
