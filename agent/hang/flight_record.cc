@@ -38,18 +38,18 @@ constexpr TypeRow kTypes[] = {{"Float", "float32", 4},     {"Double", "float64",
                               {"Bool", "bool", 1},         {"Short", "int16", 2},
                               {"Char", "int8", 1},         {"Byte", "uint8", 1}};
 
+TypeRow TypeOf(absl::string_view name) {
+  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                [&](const TypeRow& one) { return one.name == name; });
+  return row != std::end(kTypes) ? *row : TypeRow{name, name, 0};
+}
+
 // "16 B", "4 MiB"
 std::string ByteText(double bytes) {
   constexpr absl::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
   for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
   return absl::StrCat(std::round(bytes * 10) / 10, " ", kUnits[unit]);
-}
-
-TypeRow TypeOf(absl::string_view name) {
-  const auto row = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                [&](const TypeRow& one) { return one.name == name; });
-  return row != std::end(kTypes) ? *row : TypeRow{name, name, 0};
 }
 
 // "[1024, 8] float32, [1] float32, 32 KiB"

@@ -4,27 +4,16 @@
 #include "rendezvous/front/stream_meter.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace hlaunch {
 
 void Http2Frames::Read(absl::string_view bytes,
                        absl::FunctionRef<void(uint8_t type, uint8_t flags)> found) {
-  while (!bytes.empty()) {
-    if (skip_ > 0) {
-      const size_t skipped = std::min(skip_, bytes.size());
-      bytes.remove_prefix(skipped);
-      skip_ -= skipped;
-      continue;
-    }
-    const size_t taken = std::min(kHeadBytes - had_, bytes.size());
-    std::copy_n(bytes.begin(), taken, head_.begin() + had_);
-    bytes.remove_prefix(taken);
-    had_ += taken;
-    if (had_ < kHeadBytes) return;
-    had_ = 0;
-    skip_ = size_t{head_[0]} << 16 | size_t{head_[1]} << 8 | head_[2];
-    found(head_[3], head_[4]);
-  }
+  heads_.Read(bytes, [&](const auto& head) {
+    found(head[3], head[4]);
+    return size_t{head[0]} << 16 | size_t{head[1]} << 8 | head[2];
+  });
 }
 
 bool StreamMeter::Received(absl::string_view bytes, Instant now) {

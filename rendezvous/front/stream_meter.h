@@ -3,13 +3,13 @@
 
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
+#include "rendezvous/front/frame_heads.h"
 
 namespace hlaunch {
 
@@ -22,17 +22,13 @@ class Http2Frames {
   static constexpr uint8_t kEndOfStream = 1;  // A flag of these two.
 
   // `before`: that many bytes come before the first frame.
-  explicit Http2Frames(size_t before) : skip_(before) {}
+  explicit Http2Frames(size_t before) : heads_(before) {}
 
   // Calls `found` for each frame whose head ends in `bytes`.
   void Read(absl::string_view bytes, absl::FunctionRef<void(uint8_t type, uint8_t flags)> found);
 
  private:
-  static constexpr size_t kHeadBytes = 9;
-
-  size_t skip_;  // Bytes to the next head.
-  std::array<uint8_t, kHeadBytes> head_{};
-  size_t had_ = 0;  // Bytes of it.
+  FrameHeads<9> heads_;
 };
 
 // Counts the streams that a client has opened on one HTTP/2 connection and that the server has not

@@ -3,11 +3,10 @@
 
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "rendezvous/front/frame_heads.h"
 
 namespace hlaunch {
 
@@ -23,13 +22,10 @@ class TlsProgress {
   bool Sends();
 
  private:
-  static constexpr size_t kHeadBytes = 5;
   static constexpr uint8_t kHandshake = 22;
   static constexpr uint8_t kApplicationData = 23;
 
-  std::array<uint8_t, kHeadBytes> head_{};
-  size_t had_ = 0;         // Bytes of it.
-  size_t skip_ = 0;        // Bytes to the next head.
+  FrameHeads<5> heads_;
   bool answered_ = false;  // The server has sent something since the client's last record in clear.
   bool protected_ = false;  // Since then the client has begun a record of protected data.
 };

@@ -19,8 +19,9 @@
 
 namespace hlaunch {
 
-// Returns the addresses of `host`, a name or a literal. Blocks as long as the resolver does, and up
-// to 5 s more if it runs getent. Thread-safe.
+// Returns the addresses of `host`, a name or a literal. Blocks until the resolver has addresses of
+// one family, else as long as it does, and up to 5 s more if it runs getent. A question about the
+// other family may go on in a thread that nobody waits for. Thread-safe.
 FoundHost FindHost(const std::string& host);
 
 // Makes a static program use OwnNameServices only; has no effect on other programs. Call it before
