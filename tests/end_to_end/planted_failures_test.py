@@ -114,7 +114,7 @@ TORCH_PLANTS = [
           r"rank 1 on node0 stands", rank=None),
     Plant("raises", 1, r"ValueError: bad batch", rank=2, record=True),
     Plant("exits_85", 85, r"exited with code 85", rank=2),
-    Plant("wrong_shape", 1, r"RuntimeError: mat1 and mat2 shapes cannot be multiplied", rank=0),
+    Plant("wrong_shape", 1, r"RuntimeError: (addmm: )?mat1 and mat2 shapes cannot be multiplied", rank=0),
     Plant("leaves_early", 1, r"losed by peer|reset by peer|refused|likely closed",
           "data of unequal length", rank=None,
           also=(r"^job failed: rank 1 \(node0\) exited with code 0 before the others were done: ",)),
