@@ -206,6 +206,12 @@ absl::Status ChangesNothing(string_view what, MpirunLine& line) {
   return absl::OkStatus();
 }
 
+bool Says(const MpirunLine& line, string_view option) {
+  return std::any_of(line.words.begin(), line.words.end(), [option](string_view word) {
+    return word.substr(0, word.find('=')) == option;
+  });
+}
+
 void LeaveOutUnset(const Environment& environment, MpirunLine& line) {
   std::vector<std::string> words;
   for (size_t i = 0; i < line.words.size(); ++i) {

@@ -42,6 +42,9 @@ absl::Status TakeShellArguments(absl::Span<const std::string> values, MpirunLine
 absl::Status TakeLauncher(absl::Span<const std::string> values, MpirunLine& line);
 absl::Status TakePrefix(absl::Span<const std::string> values, MpirunLine& line);
 
+// Whether `option`, which is one of hlaunch's, is among the words of `line`.
+bool Says(const MpirunLine& line, absl::string_view option);
+
 // Leaves out what -x names and `environment` does not have, as mpirun does: lines for several sites
 // name variables that not each of them sets. A remark names each.
 void LeaveOutUnset(const Environment& environment, MpirunLine& line);

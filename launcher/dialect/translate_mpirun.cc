@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstdint>
-#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -21,6 +20,7 @@
 #include "launcher/dialect/rankfile.h"
 #include "launcher/dialect/read_line.h"
 #include "launcher/dialect/take_blocks.h"
+#include "launcher/dialect/take_hosts.h"
 #include "launcher/dialect/take_words.h"
 #include "launcher/hosts/host_list.h"
 #include "launcher/words/parse_int.h"
@@ -47,13 +47,6 @@ constexpr char kMpiexecTimeout[] = "MPIEXEC_TIMEOUT";  // Hydra and Open MPI.
 // Options of hlaunch that say where ranks are, or how many of them.
 constexpr const char* kSayWhere[] = {"--nproc-per-node", "--nnodes",        "--cluster",
                                      "--standalone",     "--rdzv-endpoint", "--master-addr"};
-
-// Whether `option`, which is one of hlaunch's, is among the words of `line`.
-bool Says(const MpirunLine& line, string_view option) {
-  return std::any_of(line.words.begin(), line.words.end(), [option](string_view word) {
-    return word.substr(0, word.find('=')) == option;
-  });
-}
 
 // Whether all these hosts are this one, so that no other host is reached.
 bool AreHere(string_view hosts) {
@@ -103,40 +96,10 @@ void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (none && !own && line.every_word && !line.in_tasks) words.emplace_back("--nproc-per-node=cpu");
 }
 
-// Whether this runs in the shell that `srun --pty` started on one node of a job.
-bool IsInShellOfSrun(const Environment& environment) {
-  return !environment.Get("SLURM_PTY_PORT").empty();
-}
-
-// Whether --hosts=allocation finds the hosts of a scheduler's job, and this process is not one of
-// several tasks of a step.
-bool IsInAllocation(const Environment& environment) {
-  const auto all_set = [&environment](std::initializer_list<const char*> names) {
-    return std::none_of(names.begin(), names.end(),
-                        [&environment](const char* name) { return environment.Get(name).empty(); });
-  };
-  for (const char* inner : {"SLURM_HET_SIZE", "JSM_NAMESPACE_SIZE", "TORCHELASTIC_RUN_ID"}) {
-    if (all_set({inner})) return false;
-  }
-  const std::string task = environment.Get("PBS_TASKNUM");
-  if (!task.empty() && task != "1") return false;  // The job's script is task 1.
-  const bool in_step = all_set({"SLURM_STEP_ID"}) || all_set({"SLURM_STEP_NUM_TASKS"});
-  if (in_step && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
-    // A shell is the first task of its step, and the other tasks have ended.
-    const bool first =
-        environment.Get("SLURM_STEP_NUM_NODES") == "1" && environment.Get("SLURM_PROCID") == "0";
-    if (!IsInShellOfSrun(environment) || !first) return false;
-  }
-  return all_set({"SLURM_JOB_ID", "SLURM_JOB_NODELIST"}) ||
-         all_set({"PBS_JOBID", "PBS_NODEFILE"}) || all_set({"LSB_JOBID", "LSB_MCPU_HOSTS"}) ||
-         all_set({"JOB_ID", "PE_HOSTFILE"});
-}
-
-// Whether this is one of several tasks of a Slurm step on some node: each of them runs a rank.
+// Whether this is one of several tasks of a Slurm step: each of them runs a rank.
 bool IsOneOfSeveralTasks(const Environment& environment) {
-  int tasks = 0, nodes = 0;
-  return ParseInt(environment.Get("SLURM_STEP_NUM_TASKS"), 1, INT_MAX, &tasks) &&
-         ParseInt(environment.Get("SLURM_STEP_NUM_NODES"), 1, INT_MAX, &nodes) && tasks > nodes &&
+  int tasks = 0;
+  return ParseInt(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX, &tasks) &&
          !IsInShellOfSrun(environment) && environment.Get("TORCHELASTIC_RUN_ID").empty();
 }
 
@@ -175,6 +138,12 @@ bool KeepHere(bool hosts_by_default, MpirunLine& line) {
   return true;
 }
 
+// Whether an option of hlaunch says where the ranks are.
+bool SaysWhere(const MpirunLine& line) {
+  return std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
+                     [&line](const char* name) { return Says(line, name); });
+}
+
 // Adds what the line leaves open, from variables of other launchers and of a scheduler.
 void AddVariables(const Environment& environment, MpirunLine& line) {
   const std::string timeout = environment.Get(kMpiexecTimeout);
@@ -186,11 +155,13 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   const bool kept_here = KeepHere(hosts_by_default, line);
   const bool here = kept_here || !hosts_by_default;
   const bool named = !line.hosts.empty() || !line.hostfile.empty();
-  const bool says_where = has_variable || kept_here || named ||
-                          std::any_of(std::begin(kSayWhere), std::end(kSayWhere),
-                                      [&line](const char* name) { return Says(line, name); });
+  const bool says_where = has_variable || kept_here || named || SaysWhere(line);
   const bool says_number = !line.ranks.empty() || !line.per_node.empty();
   line.in_tasks = !says_where && IsOneOfSeveralTasks(environment);
+  const std::string nodes = environment.Get("SLURM_STEP_NUM_NODES");
+  // With several tasks on a node, hlaunch itself counts them.
+  const bool one_each = line.in_tasks && environment.Get("SLURM_STEP_NUM_TASKS") == nodes;
+  if (one_each && !says_number) line.per_node = "1";
   if (!says_where && IsInAllocation(environment) &&
       (!says_number || HasSeveralHosts(environment))) {
     line.hosts = kHostsOfAllocation;
@@ -201,6 +172,23 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   if (one_host || (line.shell_is_default && !named)) line.shell.clear();
   // All of Hydra's rounds go to the only host.
   if (line.goes_round && one_host && !line.ranks.empty()) line.per_node.clear();
+}
+
+// Refuses mpirun in each of several processes of another mpirun, as Open MPI does. A plain hlaunch
+// would make one job of them.
+absl::Status CheckOuterMpirun(const Environment& environment, const MpirunLine& line) {
+  if (SaysWhere(line)) return absl::OkStatus();
+  const ClusterPlace outer = FindPlace({environment, "", {}, ""}, "auto");
+  const bool several = outer.tasks.has_value() || !outer.refusal.ok() ||
+                       std::any_of(outer.values.begin(), outer.values.end(), [](const auto& value) {
+                         return value.name == "--nnodes" && value.value != "1";
+                       });
+  if (outer.cluster != "mpirun" || !several) return absl::OkStatus();
+  return InvalidArgumentError(
+      absl::StrCat("this mpirun runs in several processes of another one (",
+                   outer.refusal.ok() ? outer.reason : "see OMPI_COMM_WORLD_SIZE or PMI_SIZE",
+                   "), and each would start its ranks: leave one of the two out, or add ",
+                   "--standalone for a job in each"));
 }
 
 // The options of hlaunch for what mpirun does by default. Typed words follow them.
@@ -264,42 +252,6 @@ absl::Status CheckOrder(const ReadTextFn& read, MpirunLine& line) {
                    "each host, or leave it out"));
 }
 
-std::string Slots(const std::string& name, int slots) {
-  const bool is_address = name.find(':') != std::string::npos;
-  return absl::StrCat(is_address ? "[" : "", name, is_address ? "]:" : ":", slots);
-}
-
-// -H beside a hostfile: the ranks run on the hosts of -H, in its order and with its numbers, and
-// each of them must be in the file. A host without a number has one place, as in Open MPI.
-absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
-  if (line.hostfile.empty() || line.hosts.empty()) return absl::OkStatus();
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.hostfile));
-  HLAUNCH_ASSIGN_OR_RETURN(const auto in_file, ParseHostfile(text, line.hostfile));
-  HLAUNCH_ASSIGN_OR_RETURN(const auto wanted, ParseHosts(line.hosts));
-  List hosts;
-  for (const TargetHost& host : wanted) {
-    const auto found = std::find_if(in_file.begin(), in_file.end(), [&host](const auto& each) {
-      return each.name == host.name && (host.user.empty() || each.user == host.user);
-    });
-    const std::string file = PrintableLine(line.hostfile);
-    if (found == in_file.end()) {
-      return InvalidArgumentError(
-          absl::StrCat("-H: ", PrintableLine(host.name), " is not in the hostfile ", file));
-    }
-    const int slots = host.slots.value_or(1);
-    if (found->slots.has_value() && slots > *found->slots) {
-      return InvalidArgumentError(absl::StrCat("-H ", PrintableLine(host.name), ":", slots,
-                                               ": it has ", *found->slots,
-                                               " slots in the hostfile ", file));
-    }
-    hosts.push_back(
-        absl::StrCat(found->user, found->user.empty() ? "" : "@", Slots(found->name, slots)));
-  }
-  line.hosts = absl::StrJoin(hosts, ",");
-  line.hostfile.clear();
-  return absl::OkStatus();
-}
-
 // The arguments of ssh itself.
 std::string SshArguments(const MpirunLine& line) {
   return line.shell.empty() ? line.shell_arguments : "";
@@ -341,7 +293,9 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     HLAUNCH_RETURN_IF_ERROR(TakeRankfile(text, line.rankfile, line));
   }
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfFile(read, line));
+  HLAUNCH_RETURN_IF_ERROR(CheckOuterMpirun(environment, line));
   AddVariables(environment, line);
+  HLAUNCH_RETURN_IF_ERROR(TakeHostsOfJob(environment, read, line));
   HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));
   LeaveOutUnset(environment, line);  // Of what variables and files have added.
   translated.words = WordsOf(line);

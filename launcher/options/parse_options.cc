@@ -374,6 +374,18 @@ ClusterPlace WithoutTasks(ClusterPlace place) {
   return place;
 }
 
+// The scheduler whose own starter reaches the hosts that `raw` names of its job; empty: none.
+std::string SystemOfStarter(const Surroundings& surroundings, const RawOptions& raw) {
+  const FoundValue* const starter = raw.Find("--launch-agent");
+  if (starter == nullptr || !NamesHosts(raw)) return "";
+  const ClusterPlace job = AllocationPlace(surroundings);
+  const bool own =
+      std::any_of(job.values.begin(), job.values.end(), [starter](const PlaceValue& value) {
+        return value.name == "--launch-agent" && value.value == starter->value;
+      });
+  return own ? job.cluster : "";
+}
+
 // Adds what the surroundings say about this node's place and stronger sources leave open. With
 // --explain-cluster, returns its text instead.
 absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surroundings,
@@ -394,8 +406,9 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
   const bool own_starter =
       std::any_of(place.values.begin(), place.values.end(),
                   [](const PlaceValue& value) { return value.name == "--launch-agent"; });
+  const std::string system = own_starter ? place.cluster : SystemOfStarter(surroundings, raw);
   // Grid Engine's list of hosts and slots is a file of the first host alone.
-  if (own_starter && place.cluster != "sge") options.hosts.system = place.cluster;
+  if (system != "sge") options.hosts.system = system;
   absl::StatusOr<TakenPlace> taken = TakePlace(place, raw.given);
   if (raw.Find("--explain-cluster") != nullptr) {
     return ExplainPlace(place, raw.given, taken, raw.Find("--json") != nullptr);

@@ -79,6 +79,17 @@ class Mpirun(OnEnteredNodes):
                          options=["-genv", "MASTER_ADDR", self.nodes[0].ip])
         self.assert_one_job(run)
 
+    def test_mpirun_in_several_processes_of_open_mpi_is_refused(self):
+        link = self.lab.folder / "mpirun"
+        link.symlink_to(lab.HLAUNCH)
+        for program, words in (("mpirun.openmpi", ["--allow-run-as-root", "--oversubscribe"]),
+                               ("mpiexec.hydra", [])):
+            with self.subTest(program=program):
+                run = self.mpirun(program, *words, "-n", 2, link, "-n", 2, "echo", "started")
+                self.assertNotEqual(run.wait(60), 0, str(run))
+                self.assertNotIn("started", run.out, str(run))
+                self.assertIn("this mpirun runs in several processes of another one", run.err)
+
     def test_hydra_without_an_address_is_refused(self):
         # If both copies end at once, Hydra may die of SIGPIPE before it has read their words.
         words = self.lab.folder / "words"

@@ -393,9 +393,39 @@ class Allocations(SlurmTest):
         self.assertEqual(nodes, list("0011"), str(run))
         self.assert_nothing_left(str(run))
 
-    def test_mpirun_without_a_number_starts_a_rank_for_each_slot(self):
+    def mpirun(self):
         link = self.slurm.folder / "mpirun"
-        link.symlink_to(lab.HLAUNCH)
+        if not link.is_symlink():
+            link.symlink_to(lab.HLAUNCH)
+        return link
+
+    def test_mpirun_takes_named_hosts_only_from_the_job(self):
+        file = self.slurm.folder / "of_the_job"
+        file.write_text("node1\nnode0\n", encoding="utf-8")
+        say = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on $SLURMD_NODENAME"]
+        for words, expected in (
+                (["-H", "node1", "-n", "2"], ["node1", "node1"]),
+                (["-H", "node1:1,node0:2"], ["node1", "node0", "node0"]),
+                (["--hostfile", file], ["node1", "node1", "node0", "node0"])):
+            run = self.slurm.run("salloc", "-w", "node0,node1", "--ntasks-per-node=2", self.mpirun(),
+                                 *words, *say)
+            self.assertEqual(run.code, 0, str(run))
+            self.assertEqual(sorted(re.findall("rank .*", run.out)),
+                             [f"rank {rank} of {len(expected)} on {host}"
+                              for rank, host in enumerate(expected)], str(run))
+        run = self.slurm.run("salloc", "-w", "node0,node1", self.mpirun(), "-H", "node0,node2", *say)
+        self.assertEqual((run.code, run.out), (2, ""), str(run))
+        self.assertRegex(run.err, r"node2 is not in Slurm job \d+, whose hosts are node0, node1")
+
+    def test_mpirun_in_a_task_on_each_node_runs_one_rank(self):
+        run = self.slurm.run("srun", "-N3", "-n3", self.mpirun(), "sh", "-c",
+                             "echo rank $RANK of $WORLD_SIZE")
+        self.assertEqual(run.code, 0, str(run))
+        self.assertEqual(sorted(re.findall("rank .*", run.out)),
+                         [f"rank {rank} of 3" for rank in range(3)], str(run))
+
+    def test_mpirun_without_a_number_starts_a_rank_for_each_slot(self):
+        link = self.mpirun()
         for asked, ranks in (["-N2", "--ntasks-per-node=2"], 4), (["-N1", "-n3"], 3):
             run = self.slurm.run("salloc", *asked, link, "sh", "-c", "echo rank $RANK of $WORLD_SIZE")
             self.assertEqual(run.code, 0, str(run))

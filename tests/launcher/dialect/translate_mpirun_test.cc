@@ -42,6 +42,7 @@ absl::StatusOr<std::string> ReadPrograms(const std::string& path) {
     return "# two of them\n-n 2 -x A=1 ./a 'x y'\n\n  -n 1 -wdir /tmp ./b\n";
   }
   if (path == "ranks") return "rank 0=localhost slot=1\nrank 1=localhost slot=0:*\n";
+  if (path == "ofjob") return "n1\nn3\n";
   if (path == "three") return "a\nb slots=2\nc\n";
   if (path == "/home/u/.openmpi/mca-params.conf") {
     return "# of this user\nplm_rsh_args = -p 3022\n\nbtl = tcp,self\nno parameter\n"
@@ -381,7 +382,6 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
             "-n 4 --nproc-per-node=2 -- x");
   EXPECT_EQ(Became("-n 4 -H localhost:4 x", slurm), "--nnodes=1 -n 4 -- x");
   EXPECT_EQ(Became("-n 4 -launcher-exec rsh x", slurm), "--launch-agent=rsh %h -n 4 -- x");
-  EXPECT_EQ(Became("-host a x", slurm), "--hosts=a -- x");
   EXPECT_EQ(Became("--cluster none x", slurm), "--cluster none --nproc-per-node=cpu -- x");
   for (const char* first : {"PBS_JOBID=1", "LSB_JOBID=1", "JOB_ID=1"}) {
     const Environment others({first, "PBS_NODEFILE=f", "LSB_MCPU_HOSTS=a 2", "PE_HOSTFILE=f"});
@@ -404,6 +404,57 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   EXPECT_EQ(Became("--nproc-per-node 2 x"), "--nproc-per-node 2 -- x");
 }
 
+// Like Open MPI: hosts that a line names are those of the job, and started as the job's are.
+TEST(TranslateMpirun, TakesNamedHostsOnlyFromTheAllocation) {
+  const Environment slurm(
+      {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-3]", "SLURM_TASKS_PER_NODE=4(x2),2"});
+  const std::string srun =
+      "--launch-agent=srun -w %h -N1 -n1 --overlap --mem=0 --cpu-bind=none --mpi=none ";
+  EXPECT_EQ(Became("-H n2 -n 2 x", slurm), srun + "--hosts=n2 -n 2 -- x");
+  EXPECT_EQ(Became("-H n3.cluster,n1 -n 2 x", slurm), srun + "--hosts=n3,n1 -n 2 -- x");
+  EXPECT_EQ(Became("-H n1:4,n3:1 x", slurm), srun + "--hosts=n1:4,n3:1 -n 5 -- x");
+  EXPECT_EQ(Became("-H n1,n3 -N 2 x", slurm), srun + "--hosts=n1,n3 --nproc-per-node=2 -- x");
+  EXPECT_EQ(Became("-hostfile ofjob x", slurm), srun + "--hosts=n1:4,n3:2 -n 6 -- x");
+  EXPECT_EQ(Became("-hostfile ofjob -n 4 x", slurm), srun + "--hosts=n1,n3 -n 4 -- x");
+  EXPECT_EQ(Became("-H c9 x", slurm),
+            "c9 is not in Slurm job 17, whose hosts are n1, n2, n3; leave it out, or write "
+            "--launch-agent 'ssh %h' to reach all hosts by ssh");
+  EXPECT_THAT(Became("--hostfile three -n 2 x", slurm), HasSubstr("a is not in Slurm job 17"));
+  EXPECT_THAT(Became("-H eva@n1 x", slurm), HasSubstr("leave eva@ out"));
+  EXPECT_EQ(Became("-H n3:3 x", slurm), "n3:3: it has 2 slots in Slurm job 17");
+  EXPECT_THAT(Became("-H n1,n3 -n 6 x", slurm), HasSubstr("n3 has 2 slots in Slurm job 17"));
+  EXPECT_EQ(Became("-H c9 --launch-agent rsh -n 1 x", slurm),
+            "--launch-agent=rsh %h --hosts=c9 -n 1 -- x");
+  EXPECT_EQ(Became("-H localhost -n 1 x", slurm), "--nnodes=1 -n 1 -- x");
+  const Environment lsf({"LSB_JOBID=5", "LSB_MCPU_HOSTS=a 2 b 2"});
+  EXPECT_EQ(Became("-H b -n 2 x", lsf), "--launch-agent=blaunch %h --hosts=b -n 2 -- x");
+  EXPECT_THAT(Became("-H c -n 2 x", lsf), HasSubstr("c is not in LSF job 5"));
+  const std::string file = testing::TempDir() + "/hlaunch_pbs_hosts";
+  std::ofstream(file) << "a\nb\n";
+  const Environment pbs({"PBS_JOBID=9", "PBS_NODEFILE=" + file});
+  EXPECT_EQ(Became("-H b -n 2 x", pbs), "--hosts=b -n 2 -- x") << "by ssh";
+  EXPECT_THAT(Became("-H c -n 2 x", pbs), HasSubstr("c is not in PBS job 9"));
+  std::filesystem::remove(file);
+}
+
+// Like Open MPI. Two processes that start two ranks each were one job of two.
+TEST(TranslateMpirun, IsRefusedInSeveralProcessesOfAnotherMpirun) {
+  const auto within = [](const char* size, const char* line = "-n 2 x") {
+    return Became(line, Environment({absl::StrCat("OMPI_COMM_WORLD_SIZE=", size),
+                                     "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_RANK=0",
+                                     absl::StrCat("OMPI_COMM_WORLD_LOCAL_SIZE=", size),
+                                     "PMIX_NAMESPACE=prterun-n1-7@1"}));
+  };
+  EXPECT_THAT(within("2"), HasSubstr("this mpirun runs in several processes of another one (one "
+                                     "process of 2 of Open MPI (OMPI_COMM_WORLD_SIZE))"));
+  EXPECT_THAT(within("2", "-H a,b x"), HasSubstr("leave one of the two out"));
+  EXPECT_EQ(within("1"), "-n 2 -- x");
+  EXPECT_EQ(within("2", "--standalone -n 2 x"), "--standalone -n 2 -- x");
+  const std::vector<std::string> hydra = {"PMI_SIZE=2", "PMI_RANK=0", "MPI_LOCALNRANKS=2",
+                                          "MPI_LOCALRANKID=0"};
+  EXPECT_THAT(Became("-n 2 x", Environment(hydra)), HasSubstr("several processes of another one"));
+}
+
 TEST(TranslateMpirun, LeavesTheNumberOfRanksToTheTasksOfAStep) {
   const auto step = [](const char* tasks, std::vector<std::string> more = {}) {
     more.insert(more.end(), {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_STEP_ID=0",
@@ -412,7 +463,9 @@ TEST(TranslateMpirun, LeavesTheNumberOfRanksToTheTasksOfAStep) {
   };
   EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=3")), "-- x");
   EXPECT_EQ(Became("-n 3 x", step("SLURM_STEP_NUM_TASKS=3")), "-n 3 -- x");
-  EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=2")), "--nproc-per-node=cpu -- x");
+  EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=2")), "--nproc-per-node=1 -- x")
+      << "a rank in each task, not one for each CPU";
+  EXPECT_EQ(Became("-n 4 x", step("SLURM_STEP_NUM_TASKS=2")), "-n 4 -- x");
   EXPECT_EQ(Became("--standalone x", step("SLURM_STEP_NUM_TASKS=3")),
             "--standalone --nproc-per-node=cpu -- x");
   EXPECT_EQ(Became("x", step("SLURM_STEP_NUM_TASKS=3", {"TORCHELASTIC_RUN_ID=1.0"})),

@@ -159,6 +159,9 @@ TEST(TakePlace, StartsTheNodesOfAnAllocationUnlessOneIsMeant) {
   EXPECT_EQ(started({"--exclude", "n2"}), "slurm n1,n2,n3");
   EXPECT_EQ(started({"--hosts", "allocation", "--launch-agent", "x %h"}), "slurm n1,n2,n3");
   EXPECT_EQ(started({"--hosts", "a"}), " a");
+  const char* const own = "srun -w %h -N1 -n1 --overlap --mem=0 --cpu-bind=none --mpi=none";
+  EXPECT_EQ(started({"--hosts", "n2,n1", "--launch-agent", own}), "slurm n2,n1");
+  EXPECT_EQ(started({"--hosts", "n2,n1", "--launch-agent", "ssh %h"}), " n2,n1");
   for (const char* one :
        {"--nnodes=1", "--standalone", "--rdzv-endpoint=n1", "--dry-run", "--cluster=none"}) {
     EXPECT_EQ(started({one}), " ") << one;
