@@ -85,7 +85,7 @@ struct AgentLine {
   std::string word;    // kWordStarted, …
   std::string rest;
 };
-inline constexpr absl::string_view kWordStarted = "started";  // VERSION PID
+inline constexpr absl::string_view kWordStarted = "started";  // VERSION PID MACHINE
 inline constexpr absl::string_view kWordHere = "here";        // HOST:PORT that could be reached
 inline constexpr absl::string_view kWordError = "error";      // KIND and a line for the person
 inline constexpr absl::string_view kWordEnd = "end";          // The exit code

@@ -33,6 +33,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/exit_code.h"
+#include "proto/contract/ids.h"
 
 namespace hlaunch {
 namespace {
@@ -95,7 +96,7 @@ class Stub {
 int Stub::Run() {
   if (message_.umask >= 0) ::umask(static_cast<mode_t>(message_.umask));
   SetLimits(message_);
-  Say(kWordStarted, absl::StrCat(WireVersion(), " ", ::getpid()));
+  Say(kWordStarted, absl::StrCat(WireVersion(), " ", ::getpid(), " ", OwnMachine()));
   if (message_.version != WireVersion()) return Fail("version", WireVersion());
   if (!message_.directory.empty() && ::chdir(message_.directory.c_str()) != 0) {
     return Fail("directory", absl::StrCat("no working directory ", message_.directory,

@@ -17,6 +17,7 @@
 #include "agent/output/console.h"
 #include "agent/process/process.h"
 #include "asio/post.hpp"
+#include "launcher/remote/make_plan.h"
 #include "launcher/remote/start_status.h"
 #include "launcher/words/printable.h"
 #include "proto/base/log.h"
@@ -135,6 +136,7 @@ bool Conductor::MayStart(const HostStart& host) const {
 void Conductor::Changed(HostStart& host) {
   if (host.state() == HostState::kFailed) HostFailed(host);
   if (host.state() == HostState::kEnded) HostEnded(host);
+  if (host.state() == HostState::kStarted) RefuseOneMachineTwice();
   if (host.over()) TellEnded();
   if (host.state() == HostState::kHere) {
     LogDebug(absl::StrCat(host.plan().host.Login(), " reaches this host at ", host.reached()));
@@ -196,6 +198,27 @@ void Conductor::HostFailed(HostStart& host) {
     return LogWarning(absl::StrCat("cannot start on ", line, "; the job goes on without it"));
   }
   LogError(absl::StrCat("cannot start on ", line));
+  start_failed_ = true;
+  Stop(SIGTERM);
+}
+
+void Conductor::RefuseOneMachineTwice() {
+  if (stopping_) return;
+  std::vector<TargetHost> names;
+  std::vector<std::string> machines;
+  for (const auto& host : hosts_) {
+    names.push_back(host->plan().host);
+    machines.push_back(host->over() ? "" : host->machine());
+  }
+  const std::string twice = OneMachineTwice(names, machines);
+  if (twice.empty()) return;
+  EraseStatus();
+  // Another starter may give these names another meaning.
+  if (!plan_.starter.agent.empty()) {
+    if (!std::exchange(told_twice_, true)) LogWarning(twice);
+    return;
+  }
+  LogError(twice);
   start_failed_ = true;
   Stop(SIGTERM);
 }

@@ -78,6 +78,7 @@ class Conductor {
   bool MayStart(const HostStart& host) const;
   void Changed(HostStart& host);
   void HostFailed(HostStart& host);
+  void RefuseOneMachineTwice();
   void HostEnded(HostStart& host);
   void StopStarts();
   void TellEnded();
@@ -124,7 +125,8 @@ class Conductor {
   bool cut_ = false;            // A connection broke after that.
   bool gave_up_ = false;        // What was left was killed.
   bool awaits_room_ = false;
-  bool terminal_ = false;  // Stderr is a terminal, where the status line can be rewritten.
+  bool told_twice_ = false;  // That two hosts are one machine.
+  bool terminal_ = false;    // Stderr is a terminal, where the status line can be rewritten.
   bool status_shown_ = false;
   int stop_signal_ = 0;
   int signals_taken_ = 0;

@@ -215,7 +215,9 @@ void HostStart::TakeLine(Stream& stream, std::string line) {
 void HostStart::TakeAgentLine(const AgentLine& found) {
   if (found.word == kWordStarted && state_ == HostState::kConnecting) {
     failed_.started = true;
-    const std::string version = found.rest.substr(0, found.rest.find(' '));
+    const std::vector<std::string> words = absl::StrSplit(found.rest, ' ');
+    const std::string& version = words.front();
+    machine_ = words.size() > 2 ? words[2] : "";
     if (version != plan_.message.version) failed_.other_version = version;
     Enter(HostState::kStarted);
   } else if (found.word == kWordHere && state_ == HostState::kStarted) {

@@ -84,8 +84,9 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   Instant begun() const { return begun_; }  // When its starter was last run.
   bool over() const { return state_ == HostState::kFailed || state_ == HostState::kEnded; }
   const HostPlan& plan() const { return plan_; }
-  const StartVerdict& verdict() const { return verdict_; }            // Set in kFailed.
-  const std::string& reached() const { return reached_; }             // Set from kHere on.
+  const StartVerdict& verdict() const { return verdict_; }  // Set in kFailed.
+  const std::string& machine() const { return machine_; }   // See OwnMachine; from kStarted.
+  const std::string& reached() const { return reached_; }   // Set from kHere on.
   const std::optional<int>& exit_code() const { return exit_code_; }  // As the agent reported it.
   const std::string& last_words() const { return last_words_; }       // The starter's, in kEnded.
   bool stopped() const { return stopped_; }
@@ -146,7 +147,7 @@ class HostStart : public std::enable_shared_from_this<HostStart> {
   FailedStart failed_;         // The facts for the verdict if the start fails.
   std::deque<std::string> last_lines_;
   StartVerdict verdict_;
-  std::string reached_, last_words_;
+  std::string machine_, reached_, last_words_;
   std::string repeated_end_;  // Shown once it is clear that the agent has not reported its end.
   std::optional<int> exit_code_;
 };

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "absl/strings/match.h"
@@ -142,6 +143,21 @@ std::string OneHostTwice(const std::vector<TargetHost>& hosts, const std::vector
                         " are both this host, and each would use its first devices and CPUs: name "
                         "it once, with all of its workers, as in ",
                         first->name, ":2");
+  }
+  return "";
+}
+
+std::string OneMachineTwice(const std::vector<TargetHost>& hosts,
+                            const std::vector<std::string>& machines) {
+  std::map<std::string, const TargetHost*> seen;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    if (machines[i].empty()) continue;
+    const auto [first, is_new] = seen.try_emplace(machines[i], &hosts[i]);
+    if (is_new) continue;
+    return absl::StrCat(first->second->Login(), " and ", hosts[i].Login(),
+                        " are one machine, and each would use its first devices and CPUs: name it "
+                        "once, with all of its workers, as in ",
+                        first->second->Login(), ":2");
   }
   return "";
 }

@@ -36,6 +36,11 @@ std::vector<bool> FindOwnHosts(const std::vector<TargetHost>& hosts);
 // Pure.
 std::string OneHostTwice(const std::vector<TargetHost>& hosts, const std::vector<bool>& own);
 
+// Says that two of `hosts` are one machine; empty: that is not known. `machines` has what
+// OwnMachine says on each, or nothing as long as that is unknown. Pure.
+std::string OneMachineTwice(const std::vector<TargetHost>& hosts,
+                            const std::vector<std::string>& machines);
+
 // The soft limits of this process in the form of StartMessage::limits. Call before they are raised.
 std::vector<std::string> LimitsOfThisProcess();
 

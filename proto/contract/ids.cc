@@ -41,4 +41,15 @@ std::string HostNodeId(int slot) {
   return absl::StrCat(boot_id.substr(0, 8), "-", net.st_ino, "-", slot);
 }
 
+std::string OwnMachine() {
+  std::string boot_id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  struct stat net = {}, files = {};
+  if (boot_id.empty() || ::stat("/proc/self/ns/net", &net) != 0 ||
+      ::stat("/proc/self/ns/mnt", &files) != 0) {
+    return "";
+  }
+  return absl::StrCat(boot_id, "-", net.st_ino, "-", files.st_ino);
+}
+
 }  // namespace hlaunch

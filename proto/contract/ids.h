@@ -30,4 +30,8 @@ std::string NewSecret();
 // and `slot` (0 unless several agents share both). It stays the same if the agent restarts.
 std::string HostNodeId(int slot);
 
+// Names this machine as this process sees it: its boot and the network and mount namespaces. Two
+// processes with the same name use the same devices. Empty: it cannot be told.
+std::string OwnMachine();
+
 }  // namespace hlaunch

@@ -67,6 +67,14 @@ class Started(SshTest):
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertEqual(run.out.count("OK beside"), 4, str(run))
 
+    def test_two_names_of_one_other_host_are_refused(self):
+        node = self.nodes[1]
+        run = self.launch("--no-python", "sh", "-c", "sleep 60", hosts=f"{node.name},{node.ip}")
+        self.assertEqual(run.wait(30), NOT_STARTED, str(run))
+        self.assertRegex(run.err, rf"({node.name} and {node.ip}|{node.ip} and {node.name}) are one "
+                                  r"machine, .* as in \S+:2", str(run))
+        self.assert_nothing_left(10)
+
     def test_one_command_starts_all_hosts_and_ends_as_the_job_does(self):
         run = self.launch("--nproc-per-node", 2, "-x", "GREETING=hello there; $x", jobs.WORKER,
                           "env", "show", "GREETING")

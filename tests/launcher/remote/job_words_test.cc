@@ -78,6 +78,15 @@ TEST(OneHostTwice, NamesBothNamesOfThisHost) {
               HasSubstr("localhost and me are both this host"));
 }
 
+TEST(OneMachineTwice, NamesBothNamesOfOneMachine) {
+  const std::vector<TargetHost> hosts = {{"", "a", {}}, {"eva", "b", {}}, {"", "c", {}}};
+  EXPECT_EQ(OneMachineTwice(hosts, {"m1", "m2", ""}), "");
+  EXPECT_EQ(OneMachineTwice(hosts, {"m1", "", ""}), "");
+  EXPECT_EQ(OneMachineTwice(hosts, {"", "", ""}), "") << "it is not known of any yet";
+  EXPECT_THAT(OneMachineTwice(hosts, {"m1", "m2", "m1"}), HasSubstr("a and c are one machine"));
+  EXPECT_THAT(OneMachineTwice(hosts, {"m1", "m2", "m2"}), HasSubstr("eva@b and c are one machine"));
+}
+
 TEST(WordsForHost, LeaveDevicesToTheSchedulerWhoseJobItIs) {
   Options options = Parse({"train.py"}, Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a,b"}));
   std::vector<TargetHost> hosts = {{"", "a", 4}, {"", "b", 4}};
