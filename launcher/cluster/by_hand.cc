@@ -4,6 +4,8 @@
 // The variables that users, and services such as AzureML, MosaicML and PAI, set on every node:
 // MASTER_ADDR, this node's number and the number of nodes.
 
+#include <climits>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/cluster/finders.h"
@@ -96,6 +98,21 @@ std::string WrongNumber(const Numbers& numbers) {
 bool IsInWorker(const Environment& environment) {
   return !environment.Get("TORCHELASTIC_RUN_ID").empty() || !environment.Get(kEnvJobId).empty() ||
          (!environment.Get("LOCAL_RANK").empty() && environment.Get(kNodeRank).empty());
+}
+
+std::string CountAlone(const Environment& environment, int ranks) {
+  if (IsInWorker(environment)) return "";
+  const Variable nodes = FirstSet(environment, kNodeCounts);
+  const Variable world{"WORLD_SIZE", environment.Get("WORLD_SIZE")};
+  const bool counts_nodes = IntFrom(nodes.value, 2, kMaxNodes) > 0;
+  if (!counts_nodes && IntFrom(world.value, ranks + 1, INT_MAX) < 0) return "";
+  const Variable& alone = counts_nodes ? nodes : world;
+  return absl::StrCat(alone.name, " is ", PrintableLine(alone.value),
+                      ", and this is a job of one node with ", ranks,
+                      ranks == 1 ? " rank" : " ranks",
+                      ": for several nodes set MASTER_ADDR and NODE_RANK as well, ",
+                      "or write --nnodes ", counts_nodes ? PrintableLine(alone.value) : "N",
+                      " --rdzv-endpoint HOST on each; --nnodes 1 says that one is meant");
 }
 
 ClusterPlace FindByHand(const Surroundings& surroundings, bool told) {

@@ -91,6 +91,11 @@ std::vector<std::string> ClusterWords(const std::vector<SystemRow>& own);
 ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
                        const std::vector<SystemRow>& own = {});
 
+// Returns a line about a variable that counts the nodes or the ranks of a larger job than this one,
+// which is one node with `ranks` ranks because nothing else makes a larger one; empty: there is
+// none, or this is in a worker. Pure.
+std::string CountAlone(const Environment& environment, int ranks);
+
 // With this word --hosts stands for the hosts of the scheduler's job.
 inline constexpr char kHostsOfAllocation[] = "allocation";
 

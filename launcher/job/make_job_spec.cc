@@ -14,6 +14,7 @@
 #include "agent/devices/find_devices.h"
 #include "agent/node_facts.h"
 #include "agent/worker/worker_env.h"
+#include "launcher/cluster/place.h"
 #include "launcher/hosts/exported.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/node_devices.h"
@@ -340,6 +341,10 @@ absl::StatusOr<JobSpec> MakeJobSpec(const Options& options, const Environment& e
   spec.worker.hears_boundaries =
       spec.policy.max_nodes > 1 && spec.policy.boundary_limit > Duration::zero();
   SetLogs(options, environment, spec);
+  if (spec.policy.max_nodes == 1 && !options.says_size) {
+    const std::string alone = CountAlone(environment, spec.worker.nproc);
+    if (!alone.empty()) spec.warnings.push_back(alone);
+  }
   return spec;
 }
 

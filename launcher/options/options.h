@@ -165,6 +165,7 @@ struct Options {
   std::optional<NodeTasks> tasks;  // This node's tasks, if it has several.
 
   std::string cluster = "auto";  // A word of ClusterWords().
+  bool says_size = false;        // How many nodes there are is said, or how many ranks.
   PlacingWish placing;
   std::vector<SystemRow> cluster_systems;     // From --cluster-file.
   std::vector<std::string> cluster_warnings;  // About the place that was found; one line each.

@@ -141,6 +141,13 @@ bool NamesHosts(const RawOptions& raw) {
   return raw.Find("--hosts") != nullptr || raw.Find("--hostfile") != nullptr;
 }
 
+// Returns whether a source says how many nodes there are, or how many ranks in all.
+bool SaysSize(const TypedLine& line, const RawOptions& raw) {
+  const bool total = line.number.has_value() && line.number->counts != NumberCounts::kEachNode;
+  return total || raw.Find("--nnodes") != nullptr || raw.Find("--standalone") != nullptr ||
+         raw.Find("--cluster") != nullptr;
+}
+
 // Returns whether the list of hosts is from a stronger source than --nproc-per-node.
 bool ListOutranksWorkers(const RawOptions& raw) {
   const FoundValue* const workers = raw.Find("--nproc-per-node");
@@ -562,6 +569,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
   options.hosts.numbers_count = ListOutranksWorkers(raw);
+  options.says_size = SaysSize(line, raw);
   HLAUNCH_RETURN_IF_ERROR(TakeNumber(line, options));
   return options;
 }

@@ -72,6 +72,31 @@ TEST(DecideHostLoss, AJobThatMayRestartOutlivesTheHostOfItsRendezvous) {
   }
 }
 
+TEST(MakeJobSpec, NamesACountOfNodesOrRanksThatNothingElseMakesAJobOf) {
+  const auto warnings = [](std::vector<const char*> words, const char* entry,
+                           const char* more = "A=1") {
+    words.insert(words.end(), {"--nproc-per-node=8", "x"});
+    return Make(std::move(words), {entry, more})->warnings;
+  };
+  EXPECT_THAT(
+      warnings({}, "NNODES=2"),
+      ElementsAre("NNODES is 2, and this is a job of one node with 8 ranks: for several nodes set "
+                  "MASTER_ADDR and NODE_RANK as well, or write --nnodes 2 --rdzv-endpoint HOST on "
+                  "each; --nnodes 1 says that one is meant"));
+  EXPECT_THAT(warnings({}, "AZUREML_NODE_COUNT=3"), ElementsAre(HasSubstr("AZUREML_NODE_COUNT")));
+  EXPECT_THAT(warnings({}, "WORLD_SIZE=16"), ElementsAre(HasSubstr("WORLD_SIZE is 16")));
+  EXPECT_THAT(warnings({}, "WORLD_SIZE=16", "RANK=0"), ElementsAre(HasSubstr("--nnodes N")));
+  for (const char* fits : {"WORLD_SIZE=8", "WORLD_SIZE=1", "NNODES=1", "NNODES=x"}) {
+    EXPECT_THAT(warnings({}, fits), IsEmpty()) << fits;
+  }
+  for (const char* said : {"--nnodes=1", "--standalone", "--cluster=none"}) {
+    EXPECT_THAT(warnings({said}, "NNODES=2"), IsEmpty()) << said;
+  }
+  for (const char* worker : {"LOCAL_RANK=0", "TORCHELASTIC_RUN_ID=none", "HLAUNCH_JOB_ID=j"}) {
+    EXPECT_THAT(warnings({}, "WORLD_SIZE=16", worker), IsEmpty()) << worker;
+  }
+}
+
 TEST(DecideMode, FollowsWhatWasNamed) {
   struct {
     std::vector<const char*> words;
