@@ -34,6 +34,17 @@ std::vector<std::string> Tokens(const std::string& list) {
   return tokens;
 }
 
+// The names in `list` as the runtimes read it: up to the first place without a name.
+std::vector<std::string> NamesUpToGap(const std::string& list) {
+  std::vector<std::string> names;
+  for (absl::string_view part : absl::StrSplit(list, ',')) {
+    part = absl::StripAsciiWhitespace(part);
+    if (part.empty()) break;
+    names.emplace_back(part);
+  }
+  return names;
+}
+
 bool HasParts(DeviceKind kind, const EnvMap& env) {
   if (kind == DeviceKind::kNeuron) return true;
   // With FLAT, the drivers' default, and with COMBINED each tile is a device.
@@ -90,7 +101,7 @@ bool MayBeHere(const Slots& all, const std::string& token) {
 // The slots that `list` names, up to the first unknown name: the runtimes stop there.
 Slots Named(const Slots& all, const std::string& list) {
   Slots named;
-  for (const std::string& token : Tokens(list)) {
+  for (const std::string& token : NamesUpToGap(list)) {
     const DeviceSlot* const slot = FindSlot(all, token);
     if (slot == nullptr && !MayBeHere(all, token)) break;
     named.push_back(slot != nullptr ? *slot : DeviceSlot{});
@@ -155,9 +166,20 @@ absl::Status KeepToModules(const EnvMap& env, VisibleDevices& visible) {
   return absl::OkStatus();
 }
 
+// What of `list` is behind a place without a name, as in ",0,1"; empty: nothing.
+std::string BehindGap(const std::string& list) {
+  const size_t before = NamesUpToGap(list).size();
+  const std::vector<std::string> all = Tokens(list);
+  return before < all.size() ? all[before] : "";
+}
+
 void KeepTo(const EnvMap& env, const std::string& variable, VisibleDevices& visible) {
   const std::optional<std::string> list = Get(env, variable);
   if (!list) return;
+  if (const std::string behind = BehindGap(*list); !behind.empty()) {
+    visible.doubt = absl::StrCat(variable, "=", *list, " has a comma without a device before ",
+                                 behind, "; programs see what stands before the gap");
+  }
   if (const std::string absent = AbsentName(visible.slots, *list); !absent.empty()) {
     visible.doubt = absl::StrCat(variable, "=", *list, " names ", absent, ", and this node has ",
                                  KnownIds(visible.slots), "; programs see what stands before it");
@@ -171,6 +193,27 @@ std::string DeviceOf(const DeviceSlot& slot) {
   const bool is_part = absl::StartsWith(slot.token, "MIG-");
   if (is_part || slot.device == nullptr) return slot.token;
   return absl::StrCat("device ", slot.device->index);
+}
+
+enum class Spelling { kNumber, kGpu, kInstance };
+
+Spelling SpellingOf(const std::string& token) {
+  if (absl::StartsWith(token, "GPU-")) return Spelling::kGpu;
+  return absl::StartsWith(token, "MIG-") ? Spelling::kInstance : Spelling::kNumber;
+}
+
+// CUDA reads a list as its first name is spelt: as numbers, GPU-… or MIG-…, and stops at the first
+// name of another kind.
+void StopAtOtherSpelling(VisibleDevices& visible) {
+  const Slots& slots = visible.slots;
+  const auto other = std::find_if(slots.begin(), slots.end(), [&slots](const DeviceSlot& slot) {
+    return SpellingOf(slot.token) != SpellingOf(slots.front().token);
+  });
+  if (other == slots.end()) return;
+  visible.doubt = absl::StrCat(visible.variable, " names ", slots.front().token, " and ",
+                               other->token, ", which are of different kinds (numbers, GPU-…, ",
+                               "MIG-…); programs see what stands before the latter");
+  visible.slots.erase(other, slots.end());
 }
 
 // CUDA shows no device at all if one is named twice. With two names for one, two workers would use
@@ -200,6 +243,7 @@ void KeepToCuda(const EnvMap& env, VisibleDevices& visible) {
   visible.unordered = order != "PCI_BUS_ID" && !SameModels(visible.slots);
   KeepTo(env, visible.variable, visible);
   RefuseTwice(visible);
+  if (named) StopAtOtherSpelling(visible);
   if (!visible.unordered) return;
   for (DeviceSlot& slot : visible.slots) {
     if (NumberAfter(slot.token, "") >= 0) slot.device = nullptr;

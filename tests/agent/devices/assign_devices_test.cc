@@ -275,8 +275,8 @@ TEST(Cuda, HasOneListForAllWorkersOfTheNode) {
 TEST(Cuda, IsolatesOnlyWhereAsked) {
   DeviceRequest request = Request(2);
   request.isolate = true;
-  EXPECT_THAT(Seen(request, kEightGpus, {"CUDA_VISIBLE_DEVICES=6,GPU-3"}),
-              ElementsAre("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=6",
+  EXPECT_THAT(Seen(request, kEightGpus, {"CUDA_VISIBLE_DEVICES=GPU-6,GPU-3"}),
+              ElementsAre("CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=GPU-6",
                           "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=GPU-3"));
 }
 
@@ -332,10 +332,10 @@ TEST(Cuda, SatisfiesTheRulesOfAccelerateDeepSpeedAndJax) {
 }
 
 TEST(Cuda, LeavesAnInheritedListAsItIs) {
-  EXPECT_THAT(Seen(Request(1), kEightGpus, {"CUDA_VISIBLE_DEVICES=GPU-6a, 1"})[0],
-              HasSubstr("CUDA_VISIBLE_DEVICES=GPU-6a, 1"));
+  EXPECT_THAT(Seen(Request(1), kEightGpus, {"CUDA_VISIBLE_DEVICES=GPU-6a, GPU-1a"})[0],
+              HasSubstr("CUDA_VISIBLE_DEVICES=GPU-6a, GPU-1a"));
   const std::vector<Device> gpus = kEightGpus;
-  const auto plan = AssignDevices(Request(2), gpus, {{"CUDA_VISIBLE_DEVICES", "GPU-6a,1"}});
+  const auto plan = AssignDevices(Request(2), gpus, {{"CUDA_VISIBLE_DEVICES", "GPU-6a,GPU-1a"}});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->workers[0].device, &gpus[6]);
   EXPECT_EQ(plan->workers[1].device, &gpus[1]);
@@ -347,7 +347,7 @@ TEST(Cuda, StopsTheListAtWhatIsNoDevice) {
   };
   EXPECT_EQ(*count("1,2,9,3"), 2);
   EXPECT_EQ(*count("1,-1,3"), 1);
-  EXPECT_EQ(*count("GPU-2a,MIG-x"), 2);
+  EXPECT_EQ(*count("GPU-2a,MIG-x"), 1);
   EXPECT_EQ(*count("1,GPU-9a,3"), 1);
   EXPECT_EQ(*count("1,G,3"), 1);
   EXPECT_EQ(*count("1,2,1"), 0);
@@ -355,6 +355,39 @@ TEST(Cuda, StopsTheListAtWhatIsNoDevice) {
   EXPECT_THAT(AssignDevices(Request(1), kEightGpus, env)->warnings,
               ElementsAre("CUDA_VISIBLE_DEVICES=1,9 names 9, and this node has 0-7; programs see "
                           "what stands before it"));
+}
+
+TEST(Cuda, ReadsAListAsItsFirstNameIsSpelt) {
+  const auto count = [](const char* list) {
+    return *CountDevices(Request(0), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
+  };
+  const auto refusal = [](const char* list) {
+    const auto asked = CountDevices(Asked(0, "gpu"), kEightGpus, {{"CUDA_VISIBLE_DEVICES", list}});
+    return std::string(asked.status().message());
+  };
+  const struct {
+    const char* list;
+    int seen;
+    const char* says;
+  } rows[] = {
+      {",0,1", 0, "has a comma without a device before 0"},
+      {"0,,1", 1, "has a comma without a device before 1"},
+      {"0, ,1", 1, "has a comma without a device before 1"},
+      {"0,1,", 2, ""},
+      {"0,GPU-1a", 1, "names 0 and GPU-1a, which are of different kinds"},
+      {"GPU-1a,0", 1, "names GPU-1a and 0, which are of different kinds"},
+      {"0,MIG-x", 1, "names 0 and MIG-x"},
+      {"MIG-x,0", 1, "names MIG-x and 0"},
+      {"MIG-x,MIG-y", 2, ""},
+      {"GPU-1a,GPU-2a", 2, ""},
+      {"1,GPU-1a", 0, "names GPU-1a twice"},
+      {"GPU-1a,1", 0, "names 1 twice"},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(count(row.list), row.seen) << row.list;
+    EXPECT_THAT(refusal(row.list), HasSubstr(row.says)) << row.list;
+    EXPECT_EQ(refusal(row.list).empty(), *row.says == '\0') << row.list;
+  }
 }
 
 TEST(Cuda, RefusesAListThatNamesOtherDevicesWhereDevicesAreAskedFor) {
