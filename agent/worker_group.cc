@@ -337,8 +337,7 @@ struct WorkerGroup::State {
       if (entry.state == 'Z') continue;
       const bool of_worker =
           std::find(all_pids.begin(), all_pids.end(), entry.session) != all_pids.end();
-      const bool is_deaf =
-          of_worker && stop_signal != SIGTERM && IgnoresSignal(entry.pid, stop_signal);
+      const bool is_deaf = of_worker && stop_signal != SIGTERM && IgnoresSignal(entry, stop_signal);
       trainer_may_live = trainer_may_live || (of_worker && !is_deaf);
       (is_deaf ? deaf : others).push_back(std::move(entry));
     }

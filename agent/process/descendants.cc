@@ -18,10 +18,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "agent/process/exit_notice.h"
 #include "proto/base/unique_fd.h"
 
@@ -60,17 +62,69 @@ std::optional<ProcessEntry> ReadEntry(pid_t pid) {
   return entry;
 }
 
-// False if /proc is missing or belongs to another pid namespace (unshare --pid without
-// --mount-proc): its numbers then mean other processes.
-bool ProcIsOurs() {
+// Our own number in /proc. It is not our pid if /proc belongs to an outer pid namespace (unshare
+// --pid without --mount-proc): its numbers then mean other processes. 0: /proc is missing, or does
+// not show us.
+pid_t OwnNumberInProc() {
   char target[32];
   const ssize_t n = ::readlink("/proc/self", target, sizeof(target));
-  return n > 0 && absl::string_view(target, static_cast<size_t>(n)) == absl::StrCat(::getpid());
+  const absl::string_view text(target, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  pid_t number = 0;
+  return absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
-std::multimap<pid_t, ProcessEntry> AllByParent() {
-  std::multimap<pid_t, ProcessEntry> all;
-  if (!ProcIsOurs()) return all;
+bool ProcIsOurs() { return OwnNumberInProc() == ::getpid(); }
+
+// The numbers of one line of /proc/N/status, as of "NSpid:\t4711\t12": one for each pid namespace
+// from that of /proc inwards.
+std::vector<pid_t> NumbersOf(absl::string_view status, absl::string_view name) {
+  std::vector<pid_t> numbers;
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    if (!absl::ConsumePrefix(&line, name)) continue;
+    for (const absl::string_view word : absl::StrSplit(line, '\t', absl::SkipEmpty())) {
+      if (!absl::SimpleAtoi(word, &numbers.emplace_back())) return {};
+    }
+  }
+  return numbers;
+}
+
+std::string StatusOf(pid_t shown) {
+  return ReadSmallFile(absl::StrCat("/proc/", shown, "/status"));
+}
+
+using ByParent = std::multimap<pid_t, ProcessEntry>;
+
+// What is below this process in `all`, which has the numbers of an outer pid namespace, with the
+// numbers of our own. `self` is our number there.
+ByParent WithOwnNumbers(const ByParent& all, pid_t self) {
+  const size_t level = NumbersOf(StatusOf(self), "NSpid:").size();
+  ByParent below;
+  if (level == 0) return below;
+  std::vector<std::pair<pid_t, pid_t>> parents = {{self, ::getpid()}};  // There, and here.
+  for (size_t i = 0; i < parents.size() && i <= all.size(); ++i) {
+    const auto [there, here] = parents[i];
+    const auto [first, last] = all.equal_range(there);
+    for (auto it = first; it != last; ++it) {
+      const std::string status = StatusOf(it->second.pid);
+      const std::vector<pid_t> pids = NumbersOf(status, "NSpid:");
+      const std::vector<pid_t> sessions = NumbersOf(status, "NSsid:");
+      if (pids.size() < level || sessions.size() < level) continue;  // It is gone.
+      ProcessEntry entry = it->second;
+      entry.shown = entry.pid;
+      entry.pid = pids[level - 1];
+      entry.parent = here;
+      entry.session = sessions[level - 1];
+      parents.emplace_back(entry.shown, entry.pid);
+      below.emplace(here, std::move(entry));
+    }
+  }
+  return below;
+}
+
+ByParent AllByParent() {
+  ByParent all;
+  const pid_t self = OwnNumberInProc();
+  if (self == 0) return all;
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
   if (proc == nullptr) return all;
   while (const dirent* item = ::readdir(proc.get())) {
@@ -78,8 +132,10 @@ std::multimap<pid_t, ProcessEntry> AllByParent() {
     if (!absl::SimpleAtoi(item->d_name, &pid)) continue;
     if (std::optional<ProcessEntry> entry = ReadEntry(pid)) all.emplace(entry->parent, *entry);
   }
-  return all;
+  return self == ::getpid() ? all : WithOwnNumbers(all, self);
 }
+
+pid_t NumberInProc(const ProcessEntry& entry) { return entry.shown != 0 ? entry.shown : entry.pid; }
 
 // The children of all threads of this process, as the kernel lists them. Unset if the kernel does
 // not list them (CONFIG_PROC_CHILDREN) or if a thread has just ended.
@@ -147,7 +203,7 @@ KillReport KillUnseen(const Clock& clock, Instant deadline) {
 }  // namespace
 
 std::string ProcessEntry::ToString() const {
-  const std::string where = ReadSmallFile(absl::StrCat("/proc/", pid, "/wchan"));
+  const std::string where = ReadSmallFile(absl::StrCat("/proc/", NumberInProc(*this), "/wchan"));
   return absl::StrCat(command, "[", pid, "], state ", std::string(1, state),
                       where.empty() || where == "0" ? "" : absl::StrCat(" in ", where));
 }
@@ -156,9 +212,9 @@ std::optional<ProcessEntry> ReadProcess(pid_t pid) {
   return ProcIsOurs() ? ReadEntry(pid) : std::nullopt;
 }
 
-bool IgnoresSignal(pid_t pid, int signal) {
+bool IgnoresSignal(const ProcessEntry& entry, int signal) {
   const std::string name = "\nSigIgn:\t";
-  const std::string status = ReadSmallFile(absl::StrCat("/proc/", pid, "/status"));
+  const std::string status = StatusOf(NumberInProc(entry));
   const size_t at = status.find(name);
   uint64_t mask = 0;
   return at != std::string::npos &&
@@ -173,7 +229,7 @@ bool SignalProcess(const ProcessEntry& entry, int signal) {
   const UniqueFd pidfd = OpenPidfd(entry.pid);
   // Without pidfds, the pid might be reused in the microseconds between the check and the signal.
   const bool unheld = !pidfd.valid() && !KernelHasPidfds();
-  const std::optional<ProcessEntry> again = ReadEntry(entry.pid);
+  const std::optional<ProcessEntry> again = ReadEntry(NumberInProc(entry));
   if (!again.has_value() || again->start_time != entry.start_time) return false;
   if (unheld) return ::kill(entry.pid, signal) == 0;
   if (!pidfd.valid()) return false;
@@ -183,7 +239,7 @@ bool SignalProcess(const ProcessEntry& entry, int signal) {
 }
 
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared) {
-  const std::multimap<pid_t, ProcessEntry> all = AllByParent();
+  const ByParent all = AllByParent();
   std::vector<ProcessEntry> found;
   const auto add_children = [&](pid_t parent, absl::Span<const pid_t> except) {
     const auto [first, last] = all.equal_range(parent);
@@ -199,7 +255,7 @@ std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared
   return found;
 }
 
-void BecomeSubreaper() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+bool BecomeSubreaper() { return ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0; }
 
 int SignalDescendants(pid_t root, int signal, absl::Span<const pid_t> spared) {
   int sent = 0;
@@ -231,7 +287,7 @@ bool HasChildren(absl::Span<const pid_t> spared) {
 
 KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,
                                   absl::Span<const pid_t> spared) {
-  if (!ProcIsOurs()) return KillUnseen(clock, deadline);
+  if (OwnNumberInProc() == 0) return KillUnseen(clock, deadline);
   KillReport report;
   while (true) {
     if (!HasChildren()) return report;

@@ -28,14 +28,15 @@ struct ProcessEntry {
   bool exiting = false;     // It is ending; it closes its files if it has not yet.
   uint64_t start_time = 0;  // Together with pid it identifies one process for ever.
   std::string command;      // At most 15 bytes.
+  pid_t shown = 0;          // Its number in /proc, if that shows an outer pid namespace; 0: `pid`.
 
   // "worker.py[4711], state D in nfs_wait", for messages.
   std::string ToString() const;
 };
 
 // Returns the descendants of `root`, parents before children, without those children of `root` that
-// are in `spared` and without their descendants. Empty if /proc is missing or shows another pid
-// namespace.
+// are in `spared` and without their descendants. Where /proc shows an outer pid namespace (unshare
+// --pid without --mount-proc), `root` must be this process or below it. Empty if /proc is missing.
 std::vector<ProcessEntry> Descendants(pid_t root, absl::Span<const pid_t> spared = {});
 
 // Reads a file of /proc once: at most its first 8 KiB; empty if it cannot be read.
@@ -44,8 +45,8 @@ std::string ReadSmallFile(const std::string& path);
 // Returns process `pid` as it is now; unset if it does not exist or /proc does not show it.
 std::optional<ProcessEntry> ReadProcess(pid_t pid);
 
-// True if process `pid` exists and ignores `signal`.
-bool IgnoresSignal(pid_t pid, int signal);
+// True if the process that `entry` describes exists and ignores `signal`.
+bool IgnoresSignal(const ProcessEntry& entry, int signal);
 
 // True if this process has a child that is not `spared`, running or not. A subreaper without
 // children has no descendants. Unlike Descendants, this does not look at every process of the
@@ -53,7 +54,8 @@ bool IgnoresSignal(pid_t pid, int signal);
 bool HasChildren(absl::Span<const pid_t> spared = {});
 
 // Orphans of this process's descendants reparent to it from now on. Survives exec, not fork.
-void BecomeSubreaper();
+// Returns false, with errno, if the kernel or a filter around this process refuses.
+bool BecomeSubreaper();
 
 // Sends `signal` to the process that `entry` describes, never to another one that has reused its
 // pid. Returns false if the process is gone or we may not signal it.
@@ -74,7 +76,7 @@ struct KillReport {
 };
 
 // Kills and reaps all descendants of this process until none is left or `deadline` has passed. If
-// /proc is missing or shows another pid namespace, `spared` has no effect.
+// /proc is missing, `spared` has no effect.
 //
 // Requires: this process is a subreaper, and no Process waits to be reaped.
 KillReport KillAndReapDescendants(const Clock& clock, Instant deadline,

@@ -317,6 +317,20 @@ TEST(Keeper, HoldsAsInitOfAContainer) {
   }
 }
 
+// The numbers of that /proc are other processes' here.
+TEST(Keeper, EndsAllThatAnAgentLeavesWhereProcShowsAnOuterPidNamespace) {
+  Child probe({.argv = {"unshare", "--pid", "--fork", "true"}});
+  if (probe.Wait().exit_code != 0) GTEST_SKIP() << "no new pid namespace: " << probe.ReadAll();
+  const std::string worker =
+      "sleep 1000 & setsid sleep 1000 & setsid sh -c 'setsid sleep 1000 & exit' & wait $!; "
+      "kill -KILL $PPID; exec sleep 1000";
+  // The shell is the init, so that the keeper may not kill everything.
+  Child kept({.argv = {"unshare", "--pid", "--fork", "sh", "-c", "sleep 1000 & \"$@\"; exit $?",
+                       "sh", HLAUNCH_KEPT, "run", worker}});
+  EXPECT_EQ(kept.Wait().exit_code, kExitAgentLost);
+  EXPECT_THAT(kept.ReadAll(), HasSubstr("was killed by SIGKILL; ended 4 processes"));
+}
+
 // The keeper runs in the foreground of its own terminal, without a shell.
 TEST(Keeper, DeliversCtrlCOnce) {
   int terminal = -1;
