@@ -18,6 +18,8 @@
 #include "launcher/hosts/exported.h"
 #include "launcher/job/credentials.h"
 #include "launcher/job/node_devices.h"
+#include "launcher/python/files.h"
+#include "launcher/python/find_python.h"
 #include "launcher/words/other_program.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
@@ -232,11 +234,15 @@ absl::Status SetProgram(ScriptRequest script, const Environment& environment,
               env.end());
     env.push_back(absl::StrCat("PWD=", worker.directory));
   }
+  const bool elsewhere = !script.directory.empty() && environment.Get("PYENV_DIR").empty();
   if (!script.local_rank_option.empty()) {  // Each worker inserts its own local rank.
     script.command.insert(script.command.begin() + 1,
                           absl::StrCat(script.local_rank_option, "=${local_rank}"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(worker.argv, probes.make_worker_argv(script, environment));
+  if (elsewhere && ChoosesByDirectory(worker.argv.front())) {
+    worker.inherited_env.push_back(absl::StrCat("PYENV_DIR=", WorkingDirectory()));
+  }
   return absl::OkStatus();
 }
 

@@ -34,6 +34,7 @@ bool ExistsAsALink(const std::string& path) {
 // Returns why an existing `python` of an environment cannot be run; empty if its file shows no
 // reason.
 std::string WhyNotRunnable(const std::string& python) {
+  if (!ExistsAsALink(python)) return "is missing";
   if (KindOf(python) == FileKind::kNone) return "leads to a file that is gone";
   if (!IsExecutable(python)) return "is not executable";
   std::string start;
@@ -45,11 +46,21 @@ std::string WhyNotRunnable(const std::string& python) {
   return absl::StrCat("needs ", words[0], ", which is gone");
 }
 
-// Returns the Python of the environment that `variable` names; empty if there is no such Python.
-absl::StatusOr<std::string> PythonOf(const char* variable, const Environment& environment) {
+// Whether the environment `prefix`, which is in PATH, has lost its Python. One of conda may have
+// none.
+bool LacksPython(const char* variable, const std::string& prefix) {
+  return absl::string_view(variable) == "VIRTUAL_ENV" &&
+         !ExistsAsALink(absl::StrCat(prefix, "/bin/python3"));
+}
+
+// Returns the Python of the environment that `variable` names; empty if there is no such Python and
+// the environment is not `in_path`.
+absl::StatusOr<std::string> PythonOf(const char* variable, const Environment& environment,
+                                     bool in_path) {
   const std::string prefix = environment.Get(variable);
   const std::string python = absl::StrCat(prefix, "/bin/python");
-  if (prefix.empty() || !ExistsAsALink(python)) return "";
+  if (prefix.empty()) return "";
+  if (!ExistsAsALink(python) && !(in_path && LacksPython(variable, prefix))) return "";
   const std::string why = WhyNotRunnable(python);
   if (why.empty()) return python;
   return absl::NotFoundError(
@@ -71,8 +82,8 @@ absl::Status CheckActive(const std::string& python, const Environment& environme
     if (environment.Get(variable).empty()) continue;
     const std::vector<std::string> folders = absl::StrSplit(PathVariable(environment), ':');
     for (const std::string& folder : folders) {
-      if (IsSameFolder(folder, bin)) {
-        HLAUNCH_RETURN_IF_ERROR(PythonOf(variable, environment).status());
+      if (folder == bin || IsSameFolder(folder, bin)) {
+        HLAUNCH_RETURN_IF_ERROR(PythonOf(variable, environment, /*in_path=*/true).status());
       }
       if (folder == last) break;
     }
@@ -91,10 +102,11 @@ absl::StatusOr<std::string> PythonOfPythonExec(const std::string& chosen,
 
 // Returns python3 in `bin`, if that is the folder of an environment's programs; empty if not.
 std::string PythonOfEnvironment(const std::string& bin) {
-  const bool is_environment = KindOf(bin + "/../pyvenv.cfg") == FileKind::kFile ||
-                              KindOf(bin + "/../conda-meta") == FileKind::kDirectory;
   const std::string python = bin + "/python3";
-  return is_environment && ExistsAsALink(python) ? python : "";
+  // One of venv that has lost its Python does not run, while one of conda may have none.
+  if (KindOf(bin + "/../pyvenv.cfg") == FileKind::kFile) return python;
+  const bool of_conda = KindOf(bin + "/../conda-meta") == FileKind::kDirectory;
+  return of_conda && ExistsAsALink(python) ? python : "";
 }
 
 // Returns `path` and, if it is a link, what it leads to, link by link.
@@ -129,11 +141,16 @@ absl::StatusOr<std::string> FindPython(const Environment& environment) {
     return *found;
   }
   for (const char* variable : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    HLAUNCH_ASSIGN_OR_RETURN(const std::string python, PythonOf(variable, environment));
+    HLAUNCH_ASSIGN_OR_RETURN(const std::string python,
+                             PythonOf(variable, environment, /*in_path=*/false));
     if (!python.empty()) return python;
   }
   return absl::NotFoundError(
       "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another program");
+}
+
+bool ChoosesByDirectory(const std::string& python) {
+  return fs::path(python).parent_path().filename() == "shims";
 }
 
 std::string PythonBeside(const std::string& argv0, const std::string& program,

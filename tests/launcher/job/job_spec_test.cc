@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
@@ -95,6 +97,26 @@ TEST(MakeJobSpec, NamesACountOfNodesOrRanksThatNothingElseMakesAJobOf) {
   for (const char* worker : {"LOCAL_RANK=0", "TORCHELASTIC_RUN_ID=none", "HLAUNCH_JOB_ID=j"}) {
     EXPECT_THAT(warnings({}, "WORLD_SIZE=16", worker), IsEmpty()) << worker;
   }
+}
+
+// Such a shim looks for .python-version in the directory in which it is run.
+TEST(MakeJobSpec, LetsPyenvChooseThePythonInThisDirectory) {
+  HostProbes probes = FakeProbes();
+  const auto pyenv = [&](const char* python, std::vector<const char*> words,
+                         const char* entry = "A=1") {
+    probes.make_worker_argv = [python](const ScriptRequest&, const Environment&) {
+      return std::vector<std::string>{python, "x"};
+    };
+    words.push_back("x");
+    const auto spec = Make(std::move(words), {entry}, probes);
+    const std::vector<std::string>& env = spec->worker.inherited_env;
+    return std::find(env.begin(), env.end(),
+                     "PYENV_DIR=" + std::filesystem::current_path().string()) != env.end();
+  };
+  EXPECT_TRUE(pyenv("/home/u/.pyenv/shims/python3", {"--wdir", "/tmp"}));
+  EXPECT_FALSE(pyenv("/home/u/.pyenv/shims/python3", {"--wdir", "/tmp"}, "PYENV_DIR=/"));
+  EXPECT_FALSE(pyenv("/home/u/.pyenv/shims/python3", {}));
+  EXPECT_FALSE(pyenv("/usr/bin/python3", {"--wdir", "/tmp"}));
 }
 
 TEST(DecideMode, FollowsWhatWasNamed) {

@@ -81,6 +81,25 @@ TEST_F(FindPythonTest, RefusesAnActiveEnvironmentWhosePythonDoesNotRun) {
   EXPECT_EQ(*FindPython(behind), At("bin/python3"));
 }
 
+TEST_F(FindPythonTest, RefusesAnActiveEnvironmentWhosePythonIsMissing) {
+  fs::create_directories(root_ / "old/bin");
+  const std::string active = "VIRTUAL_ENV=" + At("old");
+  const auto found = [&](const char* folder) {
+    return FindPython(Environment({active, absl::StrCat("PATH=", At(folder), "/bin:", At("bin"))}));
+  };
+  EXPECT_THAT(found("old").status().message(),
+              HasSubstr("/old/bin/python is missing; activate another environment"));
+  fs::remove_all(root_ / "old");
+  EXPECT_THAT(found("old").status().message(), HasSubstr("/old/bin/python is missing"));
+  EXPECT_EQ(*found("empty"), At("bin/python3")) << "it is no longer active";
+  Write("old/bin/python3");
+  EXPECT_EQ(*found("old"), At("old/bin/python3"));
+  fs::remove(root_ / "venv/bin/python3");
+  const std::string own = PythonBeside(At("venv/bin/x"), At("venv/bin/x"), With({}));
+  EXPECT_THAT(FindPython(With({"HLAUNCH_PYTHON=" + own})).status().message(),
+              HasSubstr("/venv/bin/python3 is missing; make the environment anew"));
+}
+
 TEST_F(FindPythonTest, RefusesItsOwnEnvironmentIfThatDoesNotRun) {
   fs::remove(root_ / "venv/bin/python3");
   Link("/gone/python3", "venv/bin/python3");
