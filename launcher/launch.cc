@@ -311,7 +311,7 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   if (options->instead.installs()) return InstallPrograms(options->instead);
   // Not in `hlaunch-agent`: it is a part of a job that starts here.
@@ -349,7 +349,7 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
   }
   if (line->text_to_print) {
     std::fputs(line->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   for (const std::string& remark : line->remarks) LogWarning(remark);
   if (!line->ssh_arguments.empty()) {
@@ -412,7 +412,7 @@ int RunCluster(int argc, char** argv) {
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   LogError(absl::StrCat("hlaunch cluster ", ExecProgram("hlaunchd", argv)));
   return kExitNotFound;

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -278,6 +279,15 @@ int Conclude(Keeper* keeper) {
   return keeper->killed_code;
 }
 
+// The call without which a keeper cannot work and that a filter around this process (seccomp)
+// refuses, with errno; null: there is none.
+const char* RefusedCall() {
+  if (!BecomeSubreaper()) return "prctl(PR_SET_CHILD_SUBREAPER)";
+  siginfo_t info = {};
+  const bool waits = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno == ECHILD;
+  return waits ? nullptr : "waitid";
+}
+
 int BeKeeper(Keeper keeper, std::vector<int> kept, Duration begin_time) {
   // A terminal in tostop mode must not stop the keeper when it writes its last messages.
   ::signal(SIGTTOU, SIG_IGN);
@@ -311,7 +321,12 @@ int RunUnderKeeper(absl::FunctionRef<int(KeeperLink)> agent, const SignalNumbers
     return kExitNoResources;
   }
   BlockAgentSignals(named);
-  BecomeSubreaper();
+  if (const char* const call = RefusedCall()) {
+    LogError(absl::StrCat("cannot start: ", call, " is refused: ", std::strerror(errno),
+                          ", and without it no end of a process can be seen; allow it in the ",
+                          "container's seccomp profile"));
+    return kExitNoResources;
+  }
   Keeper keeper;
   const auto before = HasChildren() ? Descendants(::getpid()) : std::vector<ProcessEntry>();
   for (const ProcessEntry& entry : before) {

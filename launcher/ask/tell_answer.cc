@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
+#include "launcher/words/exit_codes.h"
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
-#include "proto/contract/exit_code.h"
 
 namespace hlaunch {
 
@@ -18,7 +18,7 @@ int FailToAsk(const absl::Status& status, int code) {
 
 int PrintAnswer(const std::string& text) {
   std::fputs(TerminalLines(text).c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 }  // namespace hlaunch

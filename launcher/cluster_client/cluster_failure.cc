@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "launcher/words/exit_codes.h"
 #include "launcher/words/printable.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
@@ -20,7 +21,7 @@ int FailToAskCluster(const absl::Status& status) {
 
 int PrintOfCluster(const std::string& text) {
   std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 }  // namespace hlaunch

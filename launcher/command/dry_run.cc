@@ -15,6 +15,7 @@
 #include "agent/worker/worker_env.h"
 #include "agent/worker/worker_spec.h"
 #include "launcher/job/hosting.h"
+#include "launcher/words/exit_codes.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/shell_words.h"
 #include "nlohmann/json.hpp"
@@ -319,7 +320,7 @@ int PrintInsteadOfJob(const Options& options, const JobSpec& spec) {
     text = DescribeJob(options, spec, hosting);
   }
   std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 }  // namespace hlaunch

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/mpi/pmix_words.h"
+#include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -112,7 +113,7 @@ int InstallPrograms(const InsteadOfJob& wanted) {
     return kExitUsage;
   }
   for (const std::string& path : *done) std::printf("%s\n", path.c_str());
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 }  // namespace hlaunch

@@ -22,6 +22,7 @@
 #include "launcher/node/service_manager.h"
 #include "launcher/part_start/private_tmp.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "launcher/words/programs.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
@@ -68,7 +69,7 @@ int RunDaemon(int argc, char** argv) {
   if (!options.ok()) return Refuse(kExitUsage, options.status().message());
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   if (::geteuid() != 0) {
     return Refuse(kExitUsage, "hlaunchd starts jobs as the users who ask, so it must be root");

@@ -4,11 +4,14 @@
 #include "launcher/detached/detach_job.h"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -80,6 +83,14 @@ FollowWish WishOfStart(const DetachedJob& job) {
   return wish;
 }
 
+// Other processes find the holder in /proc, by its number there.
+absl::Status CheckProc(const ProcessPlace& own) {
+  if (own.start_time != 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "/proc is missing or shows another pid namespace, and without it nobody can tell whether the "
+      "detached job runs; mount it (mount -t proc proc /proc; unshare --mount-proc)");
+}
+
 int Tell(const DetachedJob& job) {
   std::printf("%s\n", job.id.c_str());
   std::fflush(stdout);
@@ -92,6 +103,14 @@ int Tell(const DetachedJob& job) {
 int ExitCodeOf(const DetachedJob& job) {
   const absl::StatusOr<DetachedJob> now = ReadJob(job.directory);
   if (now.ok() && now->ending.has_value()) return now->ending->exit_code;
+  siginfo_t info = {};
+  const auto holder = static_cast<id_t>(job.holder.pid);
+  if (::waitid(P_PID, holder, &info, WEXITED | WNOHANG) == 0 && info.si_code == CLD_EXITED) {
+    LogError(absl::StrCat("job ", job.id, " ended with code ", info.si_status,
+                          ", and nothing more can be kept in ", job.directory,
+                          "; is the disk full?"));
+    return info.si_status;
+  }
   LogError(absl::StrCat("what holds job ", job.id, " was killed before all of it had started"));
   return kExitAgentLost;
 }
@@ -144,13 +163,22 @@ int DetachJob(int argc, char** argv, const Options& options, const Environment& 
     return absl::IsAlreadyExists(plan.status()) ? kExitRefused : kExitUsage;
   }
   DetachedJob job = plan->job;
+  job.holder = PlaceOfThisProcess();
+  absl::Status can_begin = CheckProc(job.holder);
+  // The holder, which has no terminal, will replace this.
+  if (can_begin.ok()) can_begin = KeepJob(job);
+  if (!can_begin.ok()) {
+    LogError(absl::StrCat("cannot start: ", can_begin.message()));
+    std::error_code ignored;
+    std::filesystem::remove_all(job.directory, ignored);
+    return kExitNoResources;
+  }
   const pid_t holder = ::fork();
   if (holder == 0) ::_exit(HoldJob(*std::move(plan)));
   if (holder < 0) {
     LogError(absl::StrCat("cannot start: no new process: ", NoThreadWords(errno)));
     return kExitNoResources;
   }
-  job.holder = PlaceOfThisProcess();
   job.holder.pid = holder;
   if (const auto found = ReadProcess(holder)) job.holder.start_time = found->start_time;
   return Await(job, holder);

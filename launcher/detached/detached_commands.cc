@@ -24,6 +24,7 @@
 #include "launcher/detached/line_printer.h"
 #include "launcher/job_socket/find_sockets.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "launcher/words/printable.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -42,7 +43,7 @@ constexpr Duration kBetweenSignals = std::chrono::milliseconds(200);
 
 int Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 int Fail(const absl::Status& status) {

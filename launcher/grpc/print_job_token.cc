@@ -12,6 +12,7 @@
 #include "launcher/command/make_token.h"
 #include "launcher/job/token.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
@@ -48,7 +49,7 @@ int PrintJobToken(int argc, char** argv) {
     return kExitUsage;
   }
   std::puts(token->c_str());
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 }  // namespace hlaunch

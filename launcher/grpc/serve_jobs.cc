@@ -291,7 +291,7 @@ int ServeJobs(int argc, char** argv,
   }
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   SetLogLevel(options->log_level);
   RaiseDescriptorLimit();

@@ -23,6 +23,7 @@
 #include "launcher/node/descriptors.h"
 #include "launcher/node/service_manager.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -155,7 +156,7 @@ int RunHead(int argc, char** argv) {
   if (!options.ok()) return Refuse(kExitUsage, options.status().message());
   if (options->text_to_print) {
     std::fputs(options->text_to_print->c_str(), stdout);
-    return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+    return FlushStdout();
   }
   if (options->verbose) SetLogLevel(LogLevel::kDebug);
   RaiseDescriptorLimit();

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "launcher/options/command_table.h"
 #include "launcher/python/files.h"
@@ -188,6 +189,15 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   return std::vector<std::string>{python, "-u", script};
 }
 
+// Refuses the file of a script where a module's name is expected.
+absl::Status CheckModule(const std::string& module) {
+  if (!absl::EndsWith(module, ".py") || KindOf(module) != FileKind::kFile) return absl::OkStatus();
+  const std::string name = absl::StrReplaceAll(absl::StripSuffix(module, ".py"), {{"/", "."}});
+  return absl::InvalidArgumentError(absl::StrCat(
+      "-m ", module, ": that is a file, and -m takes a module's name; leave -m out, or ",
+      "write -m ", name));
+}
+
 // Returns the path of the script as seen from this directory; workers may run in another one.
 std::string ScriptSeenFromHere(const ScriptRequest& request) {
   const std::string& script = request.command.front();
@@ -213,6 +223,7 @@ absl::StatusOr<std::vector<std::string>> MakeWorkerArgv(const ScriptRequest& req
   const std::string script = ScriptSeenFromHere(request);
   std::vector<std::string> argv;
   if (request.module && !request.run_path) {
+    HLAUNCH_RETURN_IF_ERROR(CheckModule(script));
     HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
     argv = {python, "-u", "-m", script};
   } else if (request.no_python && !request.run_path) {

@@ -25,6 +25,7 @@
 #include "launcher/join/start_units.h"
 #include "launcher/join/token_source.h"
 #include "launcher/words/environment.h"
+#include "launcher/words/exit_codes.h"
 #include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -49,7 +50,7 @@ std::time_t Now() { return std::time(nullptr); }
 
 int Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
-  return std::fflush(stdout) == 0 ? kExitOk : kExitInternal;
+  return FlushStdout();
 }
 
 int ExitCodeOf(const absl::Status& why) {

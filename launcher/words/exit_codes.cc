@@ -3,11 +3,15 @@
 
 #include "launcher/words/exit_codes.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 
 namespace hlaunch {
@@ -61,6 +65,13 @@ std::string OwnExitCodes() {
   const std::string last = ranges.back();
   ranges.pop_back();
   return absl::StrCat(absl::StrJoin(ranges, ", "), " and ", last);
+}
+
+int FlushStdout() {
+  // An earlier call has failed if it is not this one, and no other has come between.
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return kExitOk;
+  LogError(absl::StrCat("cannot write to stdout: ", std::strerror(errno)));
+  return kExitNoResources;
 }
 
 }  // namespace hlaunch

@@ -23,4 +23,8 @@ int ExitCodeOf(FailedStep step, const absl::Status& status);
 // Returns hlaunch's own exit codes in words: "193 to 199, 247 to 252 and 254". Pure.
 std::string OwnExitCodes();
 
+// Writes what waits in stdout, as the last step of a command that only prints. Returns kExitOk, or
+// kExitNoResources after a line that says why not all was written.
+int FlushStdout();
+
 }  // namespace hlaunch

@@ -4,9 +4,11 @@
 """A node that lacks what hlaunch needs ends at once, with one sentence that names it."""
 
 import pathlib
+import sys
 
 import jobs
 import lab
+import old_kernel
 
 
 WORKER = ["--no-python", "sh", "-c", "echo rank $RANK"]
@@ -69,10 +71,44 @@ class Lack(jobs.JobTest):
                 self.assert_one_sentence(self.together("prlimit", f"--as={megabytes * 2**20}"),
                                          r"raise the limit \(ulimit -v\)")
 
+    def test_calls_that_a_filter_refuses(self):
+        refuse = [sys.executable, old_kernel.__file__, "--error", "EPERM", "--only"]
+        for call in old_kernel.NEEDED:
+            with self.subTest(call=call):
+                self.assert_one_sentence(
+                    self.alone(*refuse, call),
+                    rf"{call}.* is refused: Operation not permitted, .*; allow it")
+
+    def test_what_workers_leave_is_found_where_proc_is_an_outer_namespaces(self):
+        """Its numbers there are other processes' in this one."""
+        run = self.nodes[0].start(
+            "unshare", "--pid", "--fork", "sh", "-c", 'sleep 600 & "$@"; exit $?', "sh",
+            lab.HLAUNCH, "--shutdown-timeout", 1, "--no-python", "sh", "-c",
+            "setsid sleep 600 & sleep 0.2")
+        self.assertEqual(run.wait(30), 0, str(run))
+        self.assertRegex(run.err, r"sleep\[\d+\]", str(run))
+
     def test_proc(self):
         without = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"]
         for runs in (self.alone(*without), self.together(*without)):
             self.assert_one_sentence(runs, r"/proc is missing.*; mount it")
+
+    def test_a_detached_job_says_why_it_cannot_begin(self):
+        state = self.nodes[0].folder / "state"
+        state.mkdir()
+        full = (f"mount -t tmpfs -o size=4k,nr_inodes=64 none {state}"
+                f" && head -c 4096 /dev/zero > {state}/x")
+        for wrap, says in ((["unshare", "--pid", "--fork", "--kill-child"],
+                            r"/proc is missing or shows another pid namespace.*; mount it"),
+                           (["unshare", "--mount", "sh", "-c", full + ' && exec "$@"', "sh"],
+                            r"cannot start: cannot write .*: No space left on device")):
+            run = self.nodes[0].start(*wrap, lab.HLAUNCH, "--detach", *WORKER,
+                                      env={"XDG_STATE_HOME": state})
+            self.assert_one_sentence([run], says)
+
+    def test_what_a_command_prints_and_nobody_takes(self):
+        run = self.nodes[0].start("sh", "-c", 'exec "$@" > /dev/full', "sh", lab.HLAUNCH, "--help")
+        self.assert_one_sentence([run], "cannot write to stdout: No space left on device")
 
 
 if __name__ == "__main__":

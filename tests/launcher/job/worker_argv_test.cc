@@ -108,6 +108,18 @@ TEST_F(MakeWorkerArgvTest, RunsAModule) {
               ElementsAre(At("bin/python3"), "-u", "-m", "pkg.train", "-m"));
 }
 
+TEST_F(MakeWorkerArgvTest, RefusesTheFileOfAScriptAsAModule) {
+  Write("work/w.py", "", 0644);
+  Write("work/a/b.py", "", 0644);
+  const auto refusal = [this](const char* module) {
+    return std::string(Make(ScriptRequest{{module}, true}).status().message());
+  };
+  EXPECT_EQ(refusal("w.py"),
+            "-m w.py: that is a file, and -m takes a module's name; leave -m out, or write -m w");
+  EXPECT_THAT(refusal("a/b.py"), HasSubstr("write -m a.b"));
+  EXPECT_EQ(refusal("no.py"), "") << "it may be a module";
+}
+
 TEST_F(MakeWorkerArgvTest, RunsAProgramAsItIs) {
   Write("work/run.sh", "#!/bin/sh\n", 0755);
   Write("work/train",
