@@ -18,7 +18,6 @@
 #include "rendezvous/listening/connect.h"
 #include "rendezvous/listening/find_host.h"
 #include "rendezvous/store/key_space.h"
-#include "rendezvous/store/memory_store.h"
 #include "rendezvous/store/pauses.h"
 
 namespace hlaunch {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "proto/base/mutex.h"
@@ -16,13 +17,30 @@
 #include "rendezvous/front/peer_jobs.h"
 #include "rendezvous/grpc/grpc_transport.h"
 #include "rendezvous/grpc/rendezvous_service.h"
-#include "rendezvous/grpc/store_service.h"
 
 namespace hlaunch {
 namespace {
 
 using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+
+// Refuses the calls that this release does not know. gRPC would say nothing but a number.
+class UnknownCalls final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    class Refusal final : public grpc::ServerGenericBidiReactor {
+     public:
+      explicit Refusal(const std::string& call) {
+        Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                            absl::StrCat("this release of hlaunch does not serve ", call,
+                                         "; use the same release on both hosts")));
+      }
+      void OnDone() override { delete this; }
+    };
+    return new Refusal(context->method());
+  }
+};
 
 }  // namespace
 
@@ -31,8 +49,7 @@ using AcceptorType = grpc::ServerBuilder::experimental_type::ExternalConnectionT
 struct RendezvousServer::State {
   State(Jobs& jobs, const Options& options)
       : service(jobs, options.trust.none(), PeersOf(options.trust), options.patience,
-                options.witnesses),
-        store(jobs, PeersOf(options.trust)) {}
+                options.witnesses) {}
 
   // TLS shows in the certificate for which job a peer may speak.
   PeerJobs* PeersOf(const Trust& trust) { return trust.in_clear() ? &peers : nullptr; }
@@ -40,7 +57,7 @@ struct RendezvousServer::State {
   PeerJobs peers;
 
   RendezvousService service;
-  StoreService store;
+  UnknownCalls unknown;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   std::unique_ptr<Acceptor> acceptor;
   std::unique_ptr<grpc::Server> server;
@@ -61,7 +78,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(Option
   grpc::ServerBuilder builder;
   PrepareServer(&builder);
   builder.RegisterService(&state->service);
-  builder.RegisterService(&state->store);
+  builder.RegisterCallbackGenericService(&state->unknown);
   state->credentials = MakeServerCredentials(options.trust);
   state->acceptor = builder.experimental().AddExternalConnectionAcceptor(AcceptorType::FROM_FD,
                                                                          state->credentials);

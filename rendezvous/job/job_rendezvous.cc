@@ -38,7 +38,6 @@ struct Outbox {
   bool busy = false;  // A thread is inside the session.
 };
 
-constexpr size_t kMaxSharedWaits = 2 * kMaxNodes;
 // The pause before a record that could not be kept is tried again.
 constexpr Duration kCommitAgain = std::chrono::seconds(1);
 
@@ -67,8 +66,6 @@ std::vector<NodeQuestions::Candidate> CandidatesOf(const std::vector<const Seat*
   }
   return nodes;
 }
-
-absl::Status JobIsOver() { return absl::FailedPreconditionError("the job is over"); }
 
 JobRules Completed(JobRules rules) {
   if (!rules.make_secret) rules.make_secret = NewSecret;
@@ -132,10 +129,6 @@ struct JobRendezvous::State {
   std::string no_thread ABSL_GUARDED_BY(mu);            // Why no thread calls Ring; not logged yet.
   RareLog no_thread_lines ABSL_GUARDED_BY(mu);
   CondVar all_finished;
-  // Shared with the calls that wait in it.
-  const std::shared_ptr<MemoryStore> keys = std::make_shared<MemoryStore>(
-      MemoryStore::Options{kSharedLimits, kMaxSharedWaits, kSharedLimits.total_bytes});
-  bool keys_ended ABSL_GUARDED_BY(mu) = false;
   // An open question: the callback of its caller, and the beginning of the answer.
   struct Asker {
     JobAnswer head;
@@ -392,11 +385,6 @@ void JobRendezvous::State::FlushLocked() {
       CommitLocked();
     } else if (MustOpenLocked()) {
       OpenRoundLocked();
-    } else if (table.state() == JobState::kOver && !keys_ended) {
-      keys_ended = true;
-      mu.Unlock();
-      keys->End(JobIsOver());
-      mu.Lock();
     } else if (!answered.empty()) {
       TellAskerLocked();
     } else if (!ready.empty()) {
@@ -426,7 +414,6 @@ JobRendezvous::~JobRendezvous() {
   }
   state_->threads.Remove(state_->deadline);
   if (state_->keeping_threads != nullptr) state_->keeping_threads->Remove(state_->keeping);
-  state_->keys->End(absl::UnavailableError("the rendezvous is shutting down"));
 }
 
 absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
@@ -542,22 +529,6 @@ JobState JobRendezvous::state() const {
 bool JobRendezvous::Holds(absl::string_view node_id, Incarnation incarnation) const {
   MutexLock lock(&state_->mu);
   return state_->table.Holds(node_id, incarnation);
-}
-
-absl::StatusOr<std::shared_ptr<MemoryStore>> JobRendezvous::SharedKeys(absl::string_view node_id,
-                                                                       Incarnation incarnation,
-                                                                       Round round) const {
-  MutexLock lock(&state_->mu);
-  HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
-  if (state_->table.state() == JobState::kOver) return JobIsOver();
-  if (!state_->table.Holds(node_id, incarnation)) {
-    return absl::AbortedError("this incarnation of the node holds no place in the job");
-  }
-  if (round != 0 && round != state_->table.round()) {
-    return absl::AbortedError(absl::StrCat("a call of round ", round, ", and the job is in round ",
-                                           state_->table.round()));
-  }
-  return state_->keys;
 }
 
 absl::StatusOr<uint64_t> JobRendezvous::Ask(const RankQuestion& question, AskDone done) {

@@ -16,13 +16,8 @@
 #include "rendezvous/job/question.h"
 #include "rendezvous/round/job_record.h"
 #include "rendezvous/round/round.h"
-#include "rendezvous/store/memory_store.h"
 
 namespace hlaunch {
-
-// The limits of the keys that the agents of a job share, which are small; see store.proto.
-inline constexpr StoreLimits kSharedLimits = {
-    .value_bytes = 64 << 10, .list_keys = 4096, .total_bytes = 64 << 20};
 
 // Threads that many jobs share.
 struct JobThreads {
@@ -155,18 +150,6 @@ class JobRendezvous {
   // Takes a node's answer, which is also a sign of life; returns the same as Heard. Ignores the
   // answer if `incarnation` does not hold this place, or if nothing was asked.
   bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
-
-  // Returns the keys that the job's agents share, for one of the agents. The keys outlive rounds,
-  // and are gone once the job is over: then every call of the store, and every wait in it, fails
-  // with FailedPrecondition. The pointer is shared because a call that waits holds the keys.
-  //
-  // Errors:
-  //   Aborted - `incarnation` does not hold this place (any more), or `round` is not the job's; 0
-  //     means any round.
-  //   FailedPrecondition - the job is over.
-  absl::StatusOr<std::shared_ptr<MemoryStore>> SharedKeys(absl::string_view node_id,
-                                                          Incarnation incarnation,
-                                                          Round round) const;
 
  private:
   struct State;

@@ -16,7 +16,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/store/memory_store.h"
 
 namespace hlaunch {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,47 +85,8 @@ class Store {
   virtual std::unique_ptr<Store> Attempt(Duration /*patience*/) { return nullptr; }
 };
 
-// A change of a key, as a watch reports it.
-struct KeyChange {
-  std::string key;
-  std::optional<std::string> value;  // Unset if the key was deleted.
-};
-
-// A watch on some keys of a store. Belongs to one thread; destruction ends it. The store must
-// outlive the watch.
-class StoreWatch {
- public:
-  virtual ~StoreWatch() = default;
-
-  // The first call returns at once the keys that exist, perhaps none. Each further call blocks
-  // until something has changed since the last call. It returns each changed key as it is now, in
-  // the order of their first changes: of two changes to one key only the latter is told.
-  //
-  // Errors:
-  //   DeadlineExceeded - nothing has changed.
-  //   ResourceExhausted - too much has changed since the last call: watch anew.
-  //   Unavailable - the store could not be reached: watch anew.
-  virtual absl::StatusOr<std::vector<KeyChange>> Next(Instant deadline) = 0;
-};
-
-// The calls that only some stores support. Thread-safe, with the errors of Store.
-class WatchableStore {
- public:
-  virtual ~WatchableStore() = default;
-
-  // The keys that begin with `prefix`, sorted.
-  virtual absl::StatusOr<std::vector<std::string>> List(absl::string_view prefix) = 0;
-
-  // Blocks until `world_size` callers have called it for `key`, which counts them in decimal text.
-  // A barrier that has opened stays open. A call whose time is up still counts as arrived.
-  //
-  // Errors:
-  //   DeadlineExceeded - not all callers have come in time.
-  //   FailedPrecondition - as Store::Add.
-  virtual absl::Status Barrier(absl::string_view key, int64_t world_size, Instant deadline) = 0;
-
-  // Watches the keys that begin with `prefix`.
-  virtual absl::StatusOr<std::unique_ptr<StoreWatch>> Watch(absl::string_view prefix) = 0;
-};
+// "timed out waiting for keys that nobody has set: 'a', 'b', 'c' and 7 more". Every Store says
+// this.
+absl::Status WaitTimedOut(const std::vector<std::string>& missing);
 
 }  // namespace hlaunch

@@ -13,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "comm/process_transport/process_transport.h"
-#include "comm/transport/loopback_transport.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/c10d/c10d_server.h"
+#include "tests/fakes/loopback_transport.h"
 
 namespace hlaunch {
 

@@ -3,8 +3,8 @@
 
 #pragma once
 
-// Tests of what every Store and every WatchableStore promises. A test file that includes this names
-// its stores with INSTANTIATE_TEST_SUITE_P.
+// Tests of what every Store promises. A test file that includes this names its stores with
+// INSTANTIATE_TEST_SUITE_P.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,6 @@ namespace hlaunch {
 struct TestedStore {
   std::shared_ptr<void> host;
   std::shared_ptr<Store> store;
-  std::shared_ptr<WatchableStore> watchable;  // The same store; null if it is not watchable.
   StoreLimits limits;
   bool torch_wire = false;  // PyTorch's wire, on which a deleted key and an empty value look alike.
 };
@@ -192,89 +191,6 @@ TEST_P(StoreContract, LargeValuesFitAndLargerOnesAreRefused) {
       absl::IsResourceExhausted(store_.Set(std::string(tested_.limits.key_bytes + 1, 'k'), "")));
   EXPECT_TRUE(absl::IsResourceExhausted(
       store_.Wait(std::vector<std::string>(tested_.limits.list_keys + 1, "k"), In(100s))));
-}
-
-class WatchableStoreContract : public testing::TestWithParam<StoreKind> {
- protected:
-  // The next changes, each as "key=value" or "key gone".
-  static std::vector<std::string> Told(StoreWatch& watch, Duration patience = 10s) {
-    const auto changes = watch.Next(In(patience));
-    if (!changes.ok()) return {std::string(changes.status().message())};
-    std::vector<std::string> told;
-    for (const KeyChange& change : *changes) {
-      told.push_back(change.key + (change.value.has_value() ? "=" + *change.value : " gone"));
-    }
-    return told;
-  }
-
-  TestedStore tested_ = GetParam().make();
-  Store& store_ = *tested_.store;
-  WatchableStore& watchable_ = *tested_.watchable;
-};
-
-TEST_P(WatchableStoreContract, ListsTheKeysThatBeginSoInOrder) {
-  ASSERT_TRUE(store_.MultiSet({{"b/2", ""}, {"a", ""}, {"b/1", ""}, {"c", ""}}).ok());
-  EXPECT_THAT(*watchable_.List("b/"), ElementsAre("b/1", "b/2"));
-  EXPECT_THAT(*watchable_.List("d"), IsEmpty());
-  EXPECT_THAT(*watchable_.List(""), ElementsAre("a", "b/1", "b/2", "c"));
-}
-
-TEST_P(WatchableStoreContract, BarrierOpensOnceAllHaveCome) {
-  auto first =
-      std::async(std::launch::async, [this] { return watchable_.Barrier("b", 2, In(100s)); });
-  ASSERT_TRUE(store_.Wait({"b"}, In(100s)).ok());  // The first one waits.
-  EXPECT_TRUE(watchable_.Barrier("b", 2, In(100s)).ok());
-  EXPECT_TRUE(first.get().ok());
-  EXPECT_EQ(*store_.Get("b", In(100s)), "2");
-  EXPECT_TRUE(watchable_.Barrier("b", 2, In(100s)).ok());  // The barrier stays open.
-}
-
-TEST_P(WatchableStoreContract, BarrierWhoseTimeIsUpSaysWhich) {
-  const absl::Status late = watchable_.Barrier("lonely", 2, In(30ms));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
-  EXPECT_THAT(std::string(late.message()), HasSubstr("'lonely'"));
-  ASSERT_TRUE(store_.Set("text", "x").ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(watchable_.Barrier("text", 2, In(100s))));
-}
-
-TEST_P(WatchableStoreContract, WatchTellsWhatIsThereAndThenWhatChanges) {
-  ASSERT_TRUE(store_.MultiSet({{"w/a", "1"}, {"other", "1"}}).ok());
-  const auto watch = *watchable_.Watch("w/");
-  EXPECT_THAT(Told(*watch), ElementsAre("w/a=1"));
-  ASSERT_TRUE(store_.Set("other", "2").ok());
-  ASSERT_TRUE(store_.Set("w/b", "2").ok());
-  EXPECT_THAT(Told(*watch), ElementsAre("w/b=2"));
-  ASSERT_TRUE(*store_.Delete("w/a"));
-  EXPECT_THAT(Told(*watch), ElementsAre("w/a gone"));
-  EXPECT_EQ(*store_.Add("w/n", 3), 3);
-  EXPECT_THAT(Told(*watch), ElementsAre("w/n=3"));
-  EXPECT_EQ(*store_.CompareAndSet("w/b", "other", "3"), "2");  // It changes nothing.
-  ASSERT_TRUE(store_.Append("w/b", "!").ok());
-  EXPECT_THAT(Told(*watch), ElementsAre("w/b=2!"));
-}
-
-TEST_P(WatchableStoreContract, WatchOfNothingSaysSoAtOnceAndThenWaits) {
-  const auto watch = *watchable_.Watch("w/");
-  EXPECT_THAT(Told(*watch), IsEmpty());
-  EXPECT_TRUE(absl::IsDeadlineExceeded(watch->Next(In(30ms)).status()));
-  auto told = std::async(std::launch::async, [&watch] { return Told(*watch); });
-  ASSERT_TRUE(store_.Set("w/late", "x").ok());
-  EXPECT_THAT(told.get(), ElementsAre("w/late=x"));
-}
-
-// Changes in between may be left out, but the last change of each key is its final value.
-TEST_P(WatchableStoreContract, WatchEndsWithTheLatestValueOfEachKey) {
-  const auto watch = *watchable_.Watch("w/");
-  for (int i = 0; i <= 200; ++i) {
-    ASSERT_TRUE(store_.Set("w/" + std::to_string(i % 2), std::to_string(i)).ok());
-  }
-  std::optional<std::string> even;
-  std::optional<std::string> odd;
-  while (even != "200" || odd != "199") {
-    const auto changes = watch->Next(In(100s));
-    ASSERT_TRUE(changes.ok()) << changes.status();
-    for (const KeyChange& change : *changes) (change.key == "w/0" ? even : odd) = change.value;
-  }
 }
 
 }  // namespace store_contract

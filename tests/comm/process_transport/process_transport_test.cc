@@ -26,7 +26,7 @@
 #include "comm/process_transport/failure_record.h"
 #include "rendezvous/c10d/c10d_client.h"
 #include "rendezvous/listening/listen.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {

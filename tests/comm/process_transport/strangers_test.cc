@@ -23,7 +23,7 @@
 #include "comm/connection/rank_address.h"
 #include "comm/process_transport/process_transport.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 #include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/impl/client_unary_call.h>
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -581,6 +582,23 @@ TEST(GrpcRendezvous, RefusesAStreamThatDoesNotBeginWithJoin) {
   auto stream = stub->Attach(&context);
   stream->Write(v1::AttachRequest());
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+// As other releases may: this one served keys to agents once.
+TEST(GrpcRendezvous, NamesTheCallThatItDoesNotServe) {
+  Host host;
+  const auto channel = Line("127.0.0.1", host.endpoint.port, Trust()).channel();
+  const grpc::internal::RpcMethod method("/hlaunch.v1.Store/SetKeys",
+                                         grpc::internal::RpcMethod::NORMAL_RPC, channel);
+  grpc::ClientContext context;
+  v1::GetStatusRequest request;
+  request.set_job_id("job");
+  v1::GetStatusResponse response;
+  const grpc::Status status =
+      grpc::internal::BlockingUnaryCall<v1::GetStatusRequest, v1::GetStatusResponse>(
+          channel.get(), method, &context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("does not serve /hlaunch.v1.Store/SetKeys"));
 }
 
 // The client end of a stream, which need not follow the rules of a client.

@@ -11,25 +11,22 @@
 #include "rendezvous/c10d/c10d_server.h"
 #include "rendezvous/c10d/store_proxy.h"
 #include "rendezvous/store/file_store.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 
 namespace hlaunch {
 namespace store_contract {
 namespace {
 
-TestedStore MakeMemoryStore() {
-  const auto store = std::make_shared<MemoryStore>();
-  return {nullptr, store, store, {}};
-}
+TestedStore MakeMemoryStore() { return {nullptr, std::make_shared<MemoryStore>(), {}}; }
 
 TestedStore MakeFileStore() {
   const auto folder = std::make_shared<StoreFolder>();
-  return {folder, *FileStore::Open(folder->path + "/store"), nullptr, {}};
+  return {folder, *FileStore::Open(folder->path + "/store"), {}};
 }
 
 TestedStore MakeC10dStore() {
   const std::shared_ptr<C10dServer> server = *C10dServer::Start(*Listen("127.0.0.1", 0));
-  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(100s)), nullptr, {}, true};
+  return {server, *C10dClient::Connect("127.0.0.1", server->port(), In(100s)), {}, true};
 }
 
 TestedStore MakeProxiedStore() {
@@ -40,8 +37,7 @@ TestedStore MakeProxiedStore() {
   auto both = std::make_shared<Both>();
   both->server = *C10dServer::Start(*Listen("127.0.0.1", 0));
   both->proxy = *StoreProxy::Start(*Listen("127.0.0.1", 0), {"127.0.0.1", both->server->port()});
-  return {
-      both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(100s)), nullptr, {}, true};
+  return {both, *C10dClient::Connect("127.0.0.1", both->proxy->port(), In(100s)), {}, true};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StoreContract,
@@ -50,83 +46,6 @@ INSTANTIATE_TEST_SUITE_P(All, StoreContract,
                                          StoreKind{"C10dClient", MakeC10dStore},
                                          StoreKind{"FileStore", MakeFileStore}),
                          [](const auto& tested) { return tested.param.name; });
-INSTANTIATE_TEST_SUITE_P(All, WatchableStoreContract,
-                         testing::Values(StoreKind{"MemoryStore", MakeMemoryStore}),
-                         [](const auto& tested) { return tested.param.name; });
-
-TEST(MemoryStore, RefusesWaitsBeyondItsLimits) {
-  MemoryStore::Options options;
-  options.max_waits = 2;
-  options.max_waiting_bytes = 3 * (kEntryBytes + 1);
-  MemoryStore store(options);
-  int told = 0;
-  const auto count = [&told](const absl::StatusOr<MemoryStore::Values>& values) {
-    told += absl::IsResourceExhausted(values.status()) ? 1 : 100;
-  };
-  store.WhenAll({"a", "b", "c", "d"}, false, count);  // Exceeds the limit alone.
-  EXPECT_EQ(told, 1);
-  const auto first = store.WhenAll({"a", "b"}, false, count);
-  store.WhenAll({"c", "d"}, false, count);
-  EXPECT_EQ(told, 2);
-  const auto second = store.WhenBarrier("c", 2, count);
-  store.WhenAll({"d"}, false, count);
-  EXPECT_EQ(told, 3);
-  EXPECT_TRUE(absl::IsResourceExhausted(store.Watch("w").status()));
-  EXPECT_TRUE(store.GiveUp(first));  // This makes room again.
-  EXPECT_FALSE(store.GiveUp(first));
-  const auto third = store.WhenAll({"d"}, false, count);
-  EXPECT_TRUE(store.GiveUp(second));
-  EXPECT_TRUE(store.GiveUp(third));
-  EXPECT_EQ(told, 3);
-}
-
-TEST(MemoryStore, TellsTheValuesOfTheMomentInWhichAllCame) {
-  MemoryStore store;
-  std::vector<std::string> seen;
-  store.WhenAll({"a", "b"}, true, [&](absl::StatusOr<MemoryStore::Values> values) {
-    seen = *std::move(values);
-    EXPECT_TRUE(*store.Delete("a"));  // A callback may call the store.
-  });
-  ASSERT_TRUE(store.MultiSet({{"a", "1"}, {"b", "2"}}).ok());
-  EXPECT_THAT(seen, ElementsAre("1", "2"));
-  EXPECT_FALSE(*store.Check({"a"}));
-}
-
-TEST(MemoryStore, WaitsAgainForAKeyThatWasDeletedBeforeTheOthersCame) {
-  MemoryStore store;
-  std::vector<std::string> seen;
-  const auto note = [&seen](absl::StatusOr<MemoryStore::Values> values) {
-    seen = *std::move(values);
-  };
-  ASSERT_TRUE(store.Set("a", "old").ok());
-  store.WhenAll({"a", "b"}, true, note);
-  EXPECT_TRUE(*store.Delete("a"));
-  ASSERT_TRUE(store.Set("b", "1").ok());
-  EXPECT_THAT(seen, IsEmpty());
-  EXPECT_TRUE(*store.Delete("b"));
-  ASSERT_TRUE(store.Set("a", "new").ok());
-  EXPECT_THAT(seen, IsEmpty());
-  ASSERT_TRUE(store.Set("b", "2").ok());
-  EXPECT_THAT(seen, ElementsAre("new", "2"));
-  const auto given_up = store.WhenAll({"a", "c"}, true, note);
-  EXPECT_TRUE(*store.Delete("a"));
-  ASSERT_TRUE(store.Set("c", "3").ok());
-  EXPECT_TRUE(store.GiveUp(given_up));
-}
-
-TEST(MemoryStore, EndsAllThatWaits) {
-  MemoryStore store;
-  ASSERT_TRUE(store.Set("k", "v").ok());
-  const auto watch = *store.Watch("");
-  EXPECT_EQ(watch->Next(In(100s))->size(), 1u);
-  auto waits = std::async(std::launch::async, [&store] { return store.Wait({"lost"}, In(100s)); });
-  store.End(absl::FailedPreconditionError("over"));
-  EXPECT_TRUE(absl::IsFailedPrecondition(waits.get()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(watch->Next(In(100s)).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.Set("k", "v")));
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.Get("k", In(100s)).status()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(store.Barrier("b", 1, In(100s))));
-}
 
 TEST(C10dClient, SendsWhatItsServersLimitsAllow) {
   C10dServerOptions served;

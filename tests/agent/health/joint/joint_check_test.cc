@@ -13,7 +13,7 @@
 #include "agent/health/joint/roll_call.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 
 namespace hlaunch {
 namespace {

@@ -12,7 +12,7 @@
 #include "agent/health/watch_node.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 
 namespace hlaunch {
 namespace {

@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/listening/connect.h"
-#include "rendezvous/store/memory_store.h"
+#include "tests/fakes/memory_store.h"
 
 namespace hlaunch {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "comm/transport/loopback_transport.h"
+#include "tests/fakes/loopback_transport.h"
 
 #include <algorithm>
 #include <deque>

@@ -10,8 +10,8 @@
 
 namespace hlaunch {
 
-// Connects ranks that are threads of one process, for tests and for a group of one rank. Start
-// copies an outgoing message, which is then done.
+// Connects ranks that are threads of one process. Start copies an outgoing message, which is then
+// done.
 class LoopbackTransport : public Transport {
  public:
   // Makes one transport for each rank. They share their state, which the last one frees. If
