@@ -67,7 +67,7 @@ void NodeUpdates::AddFailure(WorkerFailure failure) {
   latest_.phase = NodePhase::kFailed;
   failure.host = host_;
   const size_t room = kMaxFailures - latest_.failures.size();
-  if (room > 1 || (room == 1 && KindOf(failure) == FailureKind::kOriginal)) {
+  if (room > 1 || (room == 1 && KindOf(failure) == CauseKind::kOriginal)) {
     latest_.failures.push_back(std::move(failure));
   }
 }

@@ -257,7 +257,7 @@ struct SpawnedWorkers::State {
     const bool succeeded = exit.exit_code == 0 && exit.signal == 0;
     if (succeeded && !hushed && world.pmi) world.pmi->Exited(rank);
     if (succeeded && !hushed && !world.pmi) events.on_success(world.pmix_world, rank);
-    if (!succeeded) Tell(world, worker, pid, exit, "");
+    if (!succeeded) Tell(world, worker, pid, exit, {});
     asio::post(loop, [this, guard = std::weak_ptr<bool>(life)] {
       if (!guard.expired()) RemoveEnded();
     });
@@ -278,15 +278,18 @@ struct SpawnedWorkers::State {
     WorkerProcess& worker = world.workers[static_cast<size_t>(failure.local_rank)];
     relay.Drain(worker.local_rank());
     Tell(world, worker, world.pids[static_cast<size_t>(failure.local_rank)],
-         {.exit_code = failure.exit_code}, failure.reason);
+         {.exit_code = failure.exit_code}, failure);
   }
 
   void Tell(const World& world, WorkerProcess& worker, pid_t pid, const ExitStatus& exit,
-            const std::string& reason) {
+            const MpiFailure& by_mpi) {
     if (hushed || !worker.TellsFailure()) return;
     WorkerFailure failure = worker.Failure(world.assignment, pid, exit, relay, base.kills_before);
     failure.spawned = NameOf(world, worker.local_rank() - world.first_stream);
-    if (!reason.empty()) failure.evidence = reason;
+    if (!by_mpi.reason.empty()) {
+      failure.kind = by_mpi.kind;
+      failure.evidence = by_mpi.reason;
+    }
     failure.rank = base.assignment.first_rank + world.parent.local_rank;
     failure.local_rank = world.parent.local_rank;
     failure.node_rank = base.assignment.node_rank;

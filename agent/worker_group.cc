@@ -239,7 +239,7 @@ struct WorkerGroup::State {
     failed = true;
     if (!worker.TellsFailure()) return;
     const WorkerFailure failure = worker.Failure(assignment, pid, exit, relay, kills_before);
-    if (KindOf(failure) == FailureKind::kTimedOut) TellStandstill();
+    if (KindOf(failure) == CauseKind::kTimedOut) TellStandstill();
     events.on_failure(failure);
   }
 
@@ -313,7 +313,7 @@ struct WorkerGroup::State {
     WorkerProcess& worker = workers[static_cast<size_t>(failure.local_rank)];
     if (stopping) return;
     cut_short = true;
-    worker.Blame(failure.reason);
+    worker.Blame(failure.reason, failure.kind);
     relay.Drain(failure.local_rank);
     TellFailure(worker, all_pids[static_cast<size_t>(failure.local_rank)],
                 {.exit_code = failure.exit_code});
@@ -367,14 +367,14 @@ struct WorkerGroup::State {
   // Starts the watchdog for this round's workers; does nothing unless the user wants one.
   absl::Status StartWatchdog(const WorkerSpec& spec, NodeFacts* facts) {
     if (!Watchdog::IsWanted(spec)) return absl::OkStatus();
-    HLAUNCH_ASSIGN_OR_RETURN(watchdog,
-                             Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
-                               for (WorkerProcess& worker : workers) {
-                                 if (!worker.alive() || worker.pid() != child) continue;
-                                 worker.Blame({worker.local_rank(), std::move(reason), "", ""});
-                                 break;
-                               }
-                             }));
+    HLAUNCH_ASSIGN_OR_RETURN(
+        watchdog, Watchdog::Open(loop, spec, [this](pid_t child, std::string reason) {
+          for (WorkerProcess& worker : workers) {
+            if (!worker.alive() || worker.pid() != child) continue;
+            worker.Blame({.local_rank = worker.local_rank(), .reason = std::move(reason)});
+            break;
+          }
+        }));
     facts->timer_file = watchdog->path();
     return absl::OkStatus();
   }
@@ -408,14 +408,15 @@ struct WorkerGroup::State {
   void StartLogWatch(const WorkerSpec& spec) {
     LogWatch::Events on;
     on.on_failure = [this](int local_rank, std::string reason) {
-      StalledWorker written{local_rank, std::move(reason), "", ""};
-      written.hangs = false;
-      Punish(written, StallAction::kFail);
+      Punish(
+          {.local_rank = local_rank, .kind = FailureKind::kWroteLine, .reason = std::move(reason)},
+          StallAction::kFail);
     };
     on.on_silence = [this, action = spec.stall_action](int local_rank, std::string reason) {
       LogWarning(absl::StrCat("rank ", assignment.first_rank + local_rank, " ", reason));
       TellStandstill();
-      Punish({local_rank, std::move(reason), "", ""}, action);
+      Punish({.local_rank = local_rank, .kind = FailureKind::kSilent, .reason = std::move(reason)},
+             action);
     };
     on.on_value = [this](Rank rank, const std::string& name, double value) {
       if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
@@ -428,9 +429,8 @@ struct WorkerGroup::State {
   // this one.
   void StartKernelWaitWatch(const WorkerSpec& spec) {
     kernel_waits = KernelWaitWatch::Open(loop, spec, [this](int local_rank, std::string reason) {
-      StalledWorker stuck{local_rank, std::move(reason), "", ""};
-      stuck.no_restart = true;
-      Punish(stuck, StallAction::kFail);
+      Punish({.local_rank = local_rank, .reason = std::move(reason), .no_restart = true},
+             StallAction::kFail);
     });
   }
 
@@ -522,7 +522,10 @@ struct WorkerGroup::State {
   void StartHangWatch(const WorkerSpec& spec, const NodeFacts& facts) {
     hangs = HangWatch::Open(loop, assignment, spec, facts,
                             [this, action = spec.hang_action](const HangCulprit& culprit) {
-                              Punish({culprit.local_rank, culprit.reason, "", ""}, action);
+                              Punish({.local_rank = culprit.local_rank,
+                                      .kind = FailureKind::kHangs,
+                                      .reason = culprit.reason},
+                                     action);
                             });
   }
 

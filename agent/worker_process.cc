@@ -47,6 +47,7 @@ void AddLastWords(const OutputRelay& relay, WorkerFailure& failure) {
     failure.traceback = TracebackBeforeAbort(text);
   }
   failure.evidence = KernelAssertionIn(text);
+  if (!failure.evidence.empty()) failure.kind = FailureKind::kKernelAssertion;
 }
 
 constexpr size_t kMaxErrorFileBytes = 256 << 10;
@@ -124,8 +125,13 @@ ExitStatus WorkerProcess::Reap() {
   return status;
 }
 
+void WorkerProcess::Blame(const std::string& reason, FailureKind kind) {
+  kill_reason_ = reason;
+  kill_kind_ = kind;
+}
+
 void WorkerProcess::Blame(const StalledWorker& stalled) {
-  kill_reason_ = stalled.reason;
+  Blame(stalled.reason, stalled.kind);
   stalled_ = stalled;
 }
 
@@ -145,9 +151,12 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   failure.log_file = log_file_;
   failure.traceback = error.traceback;
   AddLastWords(relay, failure);
-  if (!kill_reason_.empty()) failure.evidence = kill_reason_;
+  if (!kill_reason_.empty()) {
+    failure.evidence = kill_reason_;
+    failure.kind = kill_kind_;
+  }
   failure.no_restart = stalled_.no_restart;
-  failure.hung = stalled_.hangs && !stalled_.reason.empty();
+  failure.hung = !stalled_.reason.empty() && stalled_.kind != FailureKind::kWroteLine;
   if (!stalled_.frames.empty()) {
     failure.traceback = stalled_.traceback;
     failure.log_tail = stalled_.frames;
@@ -155,11 +164,13 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   if (exit.signal == SIGKILL && kill_reason_.empty()) {
     const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
     failure.out_of_memory = verdict.out_of_memory;
+    failure.kind = FailureKind::kOther;
     failure.evidence = verdict.evidence;
   } else if (LostAChild(failure)) {
     const KillVerdict verdict = ExplainKill(before, ReadMemoryKills());
     failure.out_of_memory = verdict.out_of_memory;
     if (verdict.out_of_memory) {
+      failure.kind = FailureKind::kOther;
       failure.evidence =
           absl::StrReplaceAll(verdict.evidence, {{"killed it", "killed one of its processes"}});
     }

@@ -61,7 +61,7 @@ class WorkerProcess {
 
   // Notes why hlaunch ends this process although the round is not being stopped. `stalled` also
   // says where the process stood.
-  void Blame(const std::string& reason) { kill_reason_ = reason; }
+  void Blame(const std::string& reason, FailureKind kind);
   void Blame(const StalledWorker& stalled);
 
   // Returns true on the first call only, because a failure is reported once.
@@ -83,6 +83,7 @@ class WorkerProcess {
   bool alive_ = true;
   bool told_ = false;
   std::string kill_reason_;
+  FailureKind kill_kind_ = FailureKind::kOther;
   StalledWorker stalled_;
 };
 

@@ -65,8 +65,9 @@ void AddPythonThatRan(const WorkerSpec& spec, const Assignment& assignment,
   const std::string& program = (other == nullptr ? spec.argv : other->argv).front();
   const absl::string_view name = absl::string_view(program).substr(program.rfind('/') + 1);
   if (!absl::StartsWith(name, "python")) return;
+  failure.kind = FailureKind::kImportFailed;
   failure.evidence =
-      absl::StrCat(kItsPython, program, OtherEnvironment(program, spec.inherited_env));
+      absl::StrCat("its Python is ", program, OtherEnvironment(program, spec.inherited_env));
 }
 
 }  // namespace hlaunch

@@ -9,13 +9,10 @@
 
 namespace hlaunch {
 
-// Begins the evidence of a worker whose Python could not import something. After it stands the path
-// of that Python. If the worker's VIRTUAL_ENV or CONDA_PREFIX names an environment with another
-// Python, "; " and a clause about that follows.
-inline constexpr char kItsPython[] = "its Python is ";
-
-// Sets `failure.evidence` to these words if they tell why the worker failed and nothing else is
-// known.
+// If the worker's Python could not import something, and nothing else is known of its failure, says
+// so in its kind and names that Python in `evidence`: "its Python is /usr/bin/python3". If the
+// worker's VIRTUAL_ENV or CONDA_PREFIX names an environment with another Python, "; " and a clause
+// about that follows.
 void AddPythonThatRan(const WorkerSpec& spec, const Assignment& assignment, WorkerFailure& failure);
 
 }  // namespace hlaunch

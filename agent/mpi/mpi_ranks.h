@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proto/contract/ids.h"
+#include "rendezvous/round/round.h"
 
 namespace hlaunch {
 
@@ -16,6 +17,7 @@ struct MpiFailure {
   int local_rank = 0;
   int exit_code = 1;   // The job's exit code.
   std::string reason;  // "rank 3 called MPI_Abort(7)"
+  FailureKind kind = FailureKind::kOther;
 };
 
 // How far a rank is.

@@ -15,7 +15,6 @@
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "proto/base/log.h"
-#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -118,7 +117,10 @@ struct PmixServer::State : std::enable_shared_from_this<State> {
   void Abort(MpiRanks& world, int local_rank, const PmixNews& news) {
     if (!news.text.empty()) LogDebug(absl::StrCat("MPI_Abort: ", news.text));
     MpiFailure failure = world.Abort(local_rank, news.code);
-    if (news.code == kOpenMpiLost) absl::StrAppend(&failure.reason, ", ", kOpenMpiLostRank);
+    if (news.code == kOpenMpiLost) {
+      failure.kind = FailureKind::kMpiPeerLost;
+      absl::StrAppend(&failure.reason, ", as Open MPI does where it has lost another rank");
+    }
     TellIf(news.world, std::move(failure));
     notice.Look();
   }

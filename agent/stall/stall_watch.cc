@@ -22,7 +22,6 @@
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/wall_time.h"
-#include "rendezvous/cause/first_cause.h"
 
 namespace hlaunch {
 namespace {
@@ -205,9 +204,10 @@ struct StallWatch::State {
   void Tell(const StallFinding& cause, bool waits) {
     const StackSummary& summary = cause.summary;
     events.on_stall(
-        {cause.stall.worker,
-         absl::StrCat("stalled: ", cause.stall.ToString(),
-                      waits ? absl::StrCat(" ", kWhileItWaits, " in ", summary.waits_in) : ""),
+        {cause.stall.worker, waits ? FailureKind::kStalledWaiting : FailureKind::kStalled,
+         absl::StrCat(
+             "stalled: ", cause.stall.ToString(),
+             waits ? absl::StrCat(" while it waits for other workers in ", summary.waits_in) : ""),
          summary.traceback, Joined(summary.frames, kFramesReported, "\n")});
   }
 };

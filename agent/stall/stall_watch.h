@@ -25,11 +25,11 @@ namespace hlaunch {
 // A stalled worker that is taken for the cause. A value.
 struct StalledWorker {
   int local_rank = 0;
-  std::string reason;       // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
-  std::string traceback;    // The main thread's Python traceback; may be empty.
-  std::string frames;       // The same frames as found, one per line; may be empty.
-  bool no_restart = false;  // A new worker on this host would hit the same problem.
-  bool hangs = true;        // False if it is ended for what it wrote.
+  FailureKind kind = FailureKind::kOther;
+  std::string reason = {};     // "stalled: no heartbeat for 62 s (limit 60 s), last step 1200"
+  std::string traceback = {};  // The main thread's Python traceback; may be empty.
+  std::string frames = {};     // The same frames as found, one per line; may be empty.
+  bool no_restart = false;     // A new worker on this host would hit the same problem.
 };
 
 // Watches the workers of one round by their heartbeats and reports those that stall. If several

@@ -16,7 +16,6 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/failure/python_that_ran.h"
 #include "agent/failure/unserved_mpi.h"
 #include "launcher/options/option_table.h"
 #include "launcher/report/complaint.h"
@@ -31,8 +30,7 @@ namespace {
 constexpr size_t kHostsNamed = 2;
 
 // A sign of a failure and what to do about it. {host} stands for the worker's host, {where} for all
-// hosts whose workers printed the same, {awaited} for the workers that did not fail. {python} is
-// the worker's Python, after a comma, where that is known.
+// hosts whose workers printed the same, {awaited} for the workers that did not fail.
 struct Row {
   // The text must contain one of these; empty ones do not count.
   std::array<absl::string_view, 3> words;
@@ -155,7 +153,7 @@ constexpr Row kRows[] = {
      "or "
      "install it anew"},
     {{"ModuleNotFoundError", "ImportError", "No module named "},
-     "it cannot be imported {where}: install it there for the Python that ran{python}, or name "
+     "it cannot be imported {where}: install it there for the Python that ran, or name "
      "another one with PYTHON_EXEC"},
     {{"SyntaxError", "IndentationError", "TabError"},
      "the script cannot be read by the Python that ran {where}: mend it, or name a newer Python "
@@ -208,8 +206,9 @@ constexpr absl::string_view kSilent =
     "or "
     "--stall-action warn";
 
-constexpr absl::string_view kMtu =
-    "compare the MTU of the nodes' interfaces (ip link) with what passes between them (ping -M do "
+constexpr absl::string_view kWarned =
+    "look first at what was found before the round; where large messages do not pass, compare the "
+    "MTU of the nodes' interfaces (ip link) with what passes between them (ping -M do "
     "-s "
     "1472 HOST), and lower it on all nodes, or let ICMP pass";
 
@@ -355,23 +354,21 @@ std::string AdviceOnOptions(const std::vector<std::string>& options) {
                       one ? "it" : "them", " before the script");
 }
 
-// Returns whether the preflight found that large messages do not pass.
-bool WarnedOfMtu(absl::string_view text) {
-  const size_t at = text.find(kBeforeTheRound);
-  return at != text.npos && absl::StrContains(text.substr(at), "MTU");
-}
-
-// What is known of the Python of a worker that could not import something.
-struct ItsPython {
-  std::string path;   // ", /usr/bin/python3"
-  std::string other;  // "; VIRTUAL_ENV is …": the environment that a variable names, if another.
-};
-
-ItsPython ItsPythonIn(absl::string_view evidence) {
-  if (!absl::ConsumePrefix(&evidence, kItsPython)) return {};
-  const size_t end = std::min(evidence.find("; "), evidence.size());
-  return {absl::StrCat(", ", PrintableLine(evidence.substr(0, end))),
-          PrintableLine(evidence.substr(end))};
+// Returns what is to be done about what ended the worker or was found out before.
+absl::string_view AdviceOnKind(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kStalled:
+    case FailureKind::kStalledWaiting:
+      return kStalled;
+    case FailureKind::kHangs:
+      return kHangs;
+    case FailureKind::kSilent:
+      return kSilent;
+    case FailureKind::kWroteLine:
+      return kWrote;
+    default:
+      return "";
+  }
 }
 
 std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
@@ -379,14 +376,14 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   if (first.pid == 0) return "";  // The failure's message is enough.
   const std::string exception = OwnWords(first);
   const std::string text = absl::StrCat(first.message, "\n", first.traceback, "\n", first.log_tail);
-  if (WarnedOfMtu(first.evidence)) return std::string(kMtu);
+  if (first.kind == FailureKind::kWarnedBefore) return std::string(kWarned);
   if (store_port != 0 && SaysPortInUse(text, store_port)) {
     return absl::StrCat("port ", store_port,
                         " is MASTER_PORT, where hlaunch serves the store; this program wants to "
                         "serve there itself: add --master-store=worker");
   }
   if (store_port == 0 && HasTwoFirstRanks(text)) return std::string(kTwoFirstRanks);
-  if (!outcome.awaited.empty() && absl::StartsWith(outcome.awaited.front().did, "exited")) {
+  if (!outcome.awaited.empty() && outcome.awaited.front().exited) {
     return std::string(kExitedEarly);
   }
   if (const std::vector<std::string> options = OptionsForHlaunch(text);
@@ -403,10 +400,7 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
   }
   if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) return "";
   if (advice.empty()) advice = Find(kWaited, exception);
-  if (advice.empty() && absl::StartsWith(first.evidence, "stalled: ")) advice = kStalled;
-  if (advice.empty() && absl::StartsWith(first.evidence, "hangs: ")) advice = kHangs;
-  if (advice.empty() && absl::StartsWith(first.evidence, "is silent: ")) advice = kSilent;
-  if (advice.empty() && absl::StartsWith(first.evidence, "wrote '")) advice = kWrote;
+  if (advice.empty()) advice = AdviceOnKind(first.kind);
   if (advice.empty() && first.signal != SIGABRT) advice = AdviceOnSignal(first.signal);
   if (advice.empty() && first.signal == 0 && exception.empty()) {
     advice = Find(kRows, text);
@@ -416,17 +410,16 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
     advice = Find(kRows, text);
     if (advice.empty() && exception.empty()) advice = AdviceOnSignal(SIGABRT);
   }
-  const ItsPython python = ItsPythonIn(first.evidence);
-  const bool names_python = absl::StrContains(advice, "{python}");
   return absl::StrCat(absl::StrReplaceAll(advice, {{"{host}", PrintableLine(first.host)},
                                                    {"{where}", Where(outcome)},
-                                                   {"{python}", python.path},
                                                    {"{awaited}", Awaited(outcome)}}),
-                      names_python ? python.other : "");
+                      first.kind == FailureKind::kImportFailed && !advice.empty()
+                          ? absl::StrCat("; ", PrintableLine(first.evidence))
+                          : "");
 }
 
 std::string ForJob(const Outcome& outcome) {
-  if (WarnedOfMtu(outcome.reason)) return std::string(kMtu);
+  if (outcome.warned) return std::string(kWarned);
   switch (outcome.exit_code) {
     case kExitBadEndpoint:
       return "check the host and port that were named, and that its node is started";

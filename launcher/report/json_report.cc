@@ -52,6 +52,33 @@ Json OfSignal(int signal) {
   return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat(signal);
 }
 
+// For programs: these words stay.
+absl::string_view WordOf(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::kOther:
+      return "other";
+    case FailureKind::kStalled:
+      return "stalled";
+    case FailureKind::kStalledWaiting:
+      return "stalled-waiting";
+    case FailureKind::kHangs:
+      return "hangs";
+    case FailureKind::kSilent:
+      return "silent";
+    case FailureKind::kWroteLine:
+      return "wrote-line";
+    case FailureKind::kKernelAssertion:
+      return "kernel-assertion";
+    case FailureKind::kImportFailed:
+      return "import-failed";
+    case FailureKind::kMpiPeerLost:
+      return "mpi-peer-lost";
+    case FailureKind::kWarnedBefore:
+      return "warned-before";
+  }
+  return "other";
+}
+
 Json OfFailure(const WorkerFailure& failure) {
   return {{"rank", failure.rank},
           {"host", failure.host},
@@ -67,6 +94,7 @@ Json OfFailure(const WorkerFailure& failure) {
           {"log_file", Text(failure.log_file)},
           {"out_of_memory", failure.out_of_memory},
           {"hung", failure.hung},
+          {"kind", WordOf(failure.kind)},
           {"evidence", Text(failure.evidence)},
           {"spawned", Text(failure.spawned)}};
 }

@@ -103,8 +103,8 @@ std::string Deeds(const std::vector<WorkerPlace>& places) {
     const std::string did = place.did.empty() ? "did not fail" : PrintableLine(place.did);
     deeds.push_back(absl::StrCat(Names({place}), " ", did));
   }
-  const bool exited = absl::StartsWith(places.front().did, "exited");
-  return absl::StrCat(absl::StrJoin(deeds, ", "), exited ? " before the others were done" : "");
+  return absl::StrCat(absl::StrJoin(deeds, ", "),
+                      places.front().exited ? " before the others were done" : "");
 }
 
 std::string Header(const Outcome& outcome) {
@@ -113,14 +113,14 @@ std::string Header(const Outcome& outcome) {
     std::string exception = WasStarted(first) ? PrintableLine(OwnWords(first)) : "";
     if (exception.empty()) {
       exception = PrintableLine(first.evidence);
-    } else if (first.out_of_memory || absl::StartsWith(first.evidence, kBeforeTheRound)) {
+    } else if (first.out_of_memory || first.kind == FailureKind::kWarnedBefore) {
       absl::StrAppend(&exception, ": ", PrintableLine(first.evidence));
     }
     if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
       return absl::StrCat("job failed: ", Deeds(outcome.awaited), ": ", FailureLine(first),
                           exception.empty() ? "" : ": ", exception);
     }
-    const bool waited = KindOf(first) == FailureKind::kTimedOut && !outcome.awaited.empty();
+    const bool waited = KindOf(first) == CauseKind::kTimedOut && !outcome.awaited.empty();
     return absl::StrCat(
         "job failed: ", waited ? absl::StrCat(Names(outcome.awaited), " did not come: ") : "",
         FailureLine(first), exception.empty() ? "" : ": ", exception);
@@ -166,7 +166,7 @@ std::vector<std::string> Evidence(const WorkerFailure& failure, size_t room) {
     more.resize(kMessageLines - 1);
     more.push_back(absl::StrCat("… and ", left, " more lines"));
   }
-  if (absl::StartsWith(failure.evidence, kKernelAssertion) && !OwnWords(failure).empty()) {
+  if (failure.kind == FailureKind::kKernelAssertion && !OwnWords(failure).empty()) {
     more.push_back(failure.evidence);
   }
   for (const std::string& line : more) lines.push_back(absl::StrCat("    ", PrintableLine(line)));
@@ -262,7 +262,7 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   const bool for_worker = outcome.worker_failed;
   if (for_worker && !WasStarted(outcome.failures.front())) return lines;  // The header is enough.
   AppendConsequences(outcome, for_worker ? 1 : 0, lines);
-  if (for_worker && KindOf(outcome.failures.front()) == FailureKind::kPeerGone &&
+  if (for_worker && KindOf(outcome.failures.front()) == CauseKind::kPeerGone &&
       !outcome.awaited.empty() && outcome.awaited.front().did.empty()) {
     lines.push_back(absl::StrCat("  did not fail: ", Names(outcome.awaited)));
   }

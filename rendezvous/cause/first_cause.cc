@@ -145,15 +145,15 @@ std::string Name(const WorkerFailure& failure) {
   return absl::StrCat("rank ", failure.rank, " on ", failure.host);
 }
 
-absl::string_view Did(FailureKind kind) {
+absl::string_view Did(CauseKind kind) {
   switch (kind) {
-    case FailureKind::kOriginal:
+    case CauseKind::kOriginal:
       return "failed by itself";
-    case FailureKind::kNoConnect:
+    case CauseKind::kNoConnect:
       return "could not connect";
-    case FailureKind::kTimedOut:
+    case CauseKind::kTimedOut:
       return "waited in vain";
-    case FailureKind::kPeerGone:
+    case CauseKind::kPeerGone:
       return "lost a connection";
   }
   return "";
@@ -200,15 +200,15 @@ std::vector<std::string> MoreOfException(const WorkerFailure& failure) {
   return more;
 }
 
-FailureKind KindOf(const WorkerFailure& failure) {
-  if (absl::StrContains(failure.evidence, kWhileItWaits)) return FailureKind::kTimedOut;
-  if (absl::StrContains(failure.evidence, kOpenMpiLostRank)) return FailureKind::kPeerGone;
-  if (failure.signal == SIGPIPE) return FailureKind::kPeerGone;
-  if (failure.signal != 0 && failure.signal != SIGABRT) return FailureKind::kOriginal;
+CauseKind KindOf(const WorkerFailure& failure) {
+  if (failure.kind == FailureKind::kStalledWaiting) return CauseKind::kTimedOut;
+  if (failure.kind == FailureKind::kMpiPeerLost) return CauseKind::kPeerGone;
+  if (failure.signal == SIGPIPE) return CauseKind::kPeerGone;
+  if (failure.signal != 0 && failure.signal != SIGABRT) return CauseKind::kOriginal;
   const std::string words = LastWords(failure);
-  if (HasAny(words, kNoConnect)) return FailureKind::kNoConnect;
-  if (HasAny(words, kTimedOut)) return FailureKind::kTimedOut;
-  return HasAny(words, kPeerGone) ? FailureKind::kPeerGone : FailureKind::kOriginal;
+  if (HasAny(words, kNoConnect)) return CauseKind::kNoConnect;
+  if (HasAny(words, kTimedOut)) return CauseKind::kTimedOut;
+  return HasAny(words, kPeerGone) ? CauseKind::kPeerGone : CauseKind::kOriginal;
 }
 
 bool HasGivenUp(absl::string_view tail) {
@@ -216,7 +216,7 @@ bool HasGivenUp(absl::string_view tail) {
   failure.exit_code = 1;
   failure.log_tail = std::string(tail);
   failure.traceback = TracebackIn(tail);
-  return KindOf(failure) != FailureKind::kOriginal;
+  return KindOf(failure) != CauseKind::kOriginal;
 }
 
 Cause FirstCause(const std::vector<WorkerFailure>& failures) {
@@ -227,19 +227,19 @@ Cause FirstCause(const std::vector<WorkerFailure>& failures) {
   size_t kind = 0;
   while (first[kind] == failures.size()) ++kind;
   cause.index = first[kind];
-  cause.kind = static_cast<FailureKind>(kind);
-  if (cause.kind != FailureKind::kOriginal) {
+  cause.kind = static_cast<CauseKind>(kind);
+  if (cause.kind != CauseKind::kOriginal) {
     cause.index = WhoSaysMost(failures, cause.index);
     cause.kind = KindOf(failures[cause.index]);
     cause.accusation = AccusationIn(LastWords(failures[cause.index]));
   }
-  const FailureKind before = KindOf(failures[0]);
+  const CauseKind before = KindOf(failures[0]);
   const std::string name = Name(failures[cause.index]);
   if (cause.index > 0) {
     cause.reason = absl::StrCat(name, " ", Did(cause.kind), "; ", cause.index,
                                 cause.index == 1 ? " failure" : " failures",
                                 " heard before: ", Name(failures[0]), " ", Did(before));
-  } else if (cause.kind != FailureKind::kOriginal) {
+  } else if (cause.kind != CauseKind::kOriginal) {
     cause.reason =
         absl::StrCat(name, " ", Did(cause.kind), ", and no failure that explains it was heard of");
   } else if (failures.size() > 1) {
@@ -248,14 +248,14 @@ Cause FirstCause(const std::vector<WorkerFailure>& failures) {
   return cause;
 }
 
-Duration CauseWindow(FailureKind kind) {
+Duration CauseWindow(CauseKind kind) {
   switch (kind) {
-    case FailureKind::kOriginal:
+    case CauseKind::kOriginal:
       return Duration::zero();
-    case FailureKind::kTimedOut:
+    case CauseKind::kTimedOut:
       return std::chrono::seconds(3);
-    case FailureKind::kNoConnect:
-    case FailureKind::kPeerGone:
+    case CauseKind::kNoConnect:
+    case CauseKind::kPeerGone:
       return std::chrono::milliseconds(900);  // So the report comes within a second.
   }
   return Duration::zero();

@@ -17,30 +17,19 @@
 
 namespace hlaunch {
 
-// The kind of a failure, judged by its own words.
-enum class FailureKind {
+// What a failure says of its cause, judged by its kind and its own words.
+enum class CauseKind {
   kOriginal,   // Nothing says that another worker is to blame.
   kNoConnect,  // No peer accepted its connection.
   kTimedOut,   // It waited in vain for other workers.
   kPeerGone,   // Its connection to another worker broke.
 };
 
-FailureKind KindOf(const WorkerFailure& failure);
-
-// Part of the evidence of a worker that was ended because it had stalled, if its stacks say that it
-// waited in vain.
-inline constexpr char kWhileItWaits[] = "while it waits for other workers";
-
-// Part of the evidence of an MPI worker that ended because it lost another rank.
-inline constexpr char kOpenMpiLostRank[] = "as Open MPI does where it has lost another rank";
-
-// Begins the evidence of a worker whose failure others may have caused. After it stands what the
-// preflight of the round found, without ending it.
-inline constexpr char kBeforeTheRound[] = "before the round: ";
+CauseKind KindOf(const WorkerFailure& failure);
 
 struct Cause {
   size_t index = 0;  // Index in the given failures.
-  FailureKind kind = FailureKind::kOriginal;
+  CauseKind kind = CauseKind::kOriginal;
   std::string reason;  // Why this failure, in one line; empty if it is the only one.
   // If it is a consequence: the ranks that its words name. As a rule they did not fail.
   std::optional<Accusation> accusation = {};
@@ -55,7 +44,7 @@ Cause FirstCause(const std::vector<WorkerFailure>& failures);
 
 // Returns how long a failure of that kind waits for the one that caused it: the worker that broke a
 // connection may still be exiting, and workers time out one by one.
-Duration CauseWindow(FailureKind kind);
+Duration CauseWindow(CauseKind kind);
 
 // Returns the worker's last words on why it ended: "ValueError: bad batch". They are one line of at
 // most 300 bytes without control characters. They come from the error file, else from the last

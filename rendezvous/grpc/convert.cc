@@ -86,6 +86,19 @@ absl::StatusOr<Duration> LimitFromProto(absl::string_view field,
 
 }  // namespace
 
+static_assert(static_cast<int>(FailureKind::kOther) + 1 == v1::FAILURE_KIND_OTHER);
+static_assert(static_cast<int>(FailureKind::kStalled) + 1 == v1::FAILURE_KIND_STALLED);
+static_assert(static_cast<int>(FailureKind::kStalledWaiting) + 1 ==
+              v1::FAILURE_KIND_STALLED_WAITING);
+static_assert(static_cast<int>(FailureKind::kHangs) + 1 == v1::FAILURE_KIND_HANGS);
+static_assert(static_cast<int>(FailureKind::kSilent) + 1 == v1::FAILURE_KIND_SILENT);
+static_assert(static_cast<int>(FailureKind::kWroteLine) + 1 == v1::FAILURE_KIND_WROTE_LINE);
+static_assert(static_cast<int>(FailureKind::kKernelAssertion) + 1 ==
+              v1::FAILURE_KIND_KERNEL_ASSERTION);
+static_assert(static_cast<int>(FailureKind::kImportFailed) + 1 == v1::FAILURE_KIND_IMPORT_FAILED);
+static_assert(static_cast<int>(FailureKind::kMpiPeerLost) + 1 == v1::FAILURE_KIND_MPI_PEER_LOST);
+static_assert(static_cast<int>(FailureKind::kWarnedBefore) + 1 == v1::FAILURE_KIND_WARNED_BEFORE);
+
 v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   v1::WorkerFailure out;
   out.set_rank(failure.rank);
@@ -106,6 +119,7 @@ v1::WorkerFailure ToProto(const WorkerFailure& failure) {
   out.set_log_file(ToUtf8(failure.log_file, kMaxTextBytes));
   out.set_no_restart(failure.no_restart);
   out.set_hung(failure.hung);
+  out.set_kind(static_cast<v1::FailureKind>(static_cast<int>(failure.kind) + 1));
   out.set_spawned(ToUtf8(failure.spawned, kMaxNameBytes));
   return out;
 }
@@ -142,6 +156,9 @@ absl::StatusOr<WorkerFailure> FromProto(const v1::WorkerFailure& in) {
   out.log_file = in.log_file();
   out.no_restart = in.no_restart();
   out.hung = in.hung();
+  const bool is_known =
+      in.kind() > v1::FAILURE_KIND_UNSPECIFIED && v1::FailureKind_IsValid(in.kind());
+  out.kind = is_known ? static_cast<FailureKind>(in.kind() - 1) : FailureKind::kOther;
   out.spawned = in.spawned();
   return out;
 }
@@ -255,6 +272,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
   out.set_restart_count(outcome.restart_count);
   out.set_uncounted(outcome.uncounted);
   out.set_report(outcome.report);
+  out.set_warned(outcome.warned);
   out.set_worker_failed(outcome.worker_failed);
   out.set_cause_reason(ToUtf8(outcome.cause_reason, kMaxTextBytes));
   for (const WorkerPlace& place : outcome.awaited) {
@@ -263,6 +281,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
     one.set_local_rank(place.local_rank);
     one.set_host(ToUtf8(place.host, kMaxNameBytes));
     one.set_did(ToUtf8(place.did, kMaxTextBytes));
+    one.set_exited(place.exited);
   }
   for (const PastRound& past : outcome.history) *out.add_history() = ToProto(past);
   for (const std::string& one : outcome.excluded) out.add_excluded(ToUtf8(one, kMaxTextBytes));
@@ -279,6 +298,7 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   HLAUNCH_ASSIGN_OR_RETURN(out.failures, FailuresFromProto(in));
   out.exit_code = in.exit_code();
   out.reason = in.reason();
+  out.warned = in.warned();
   out.total_failures = in.total_failures();
   out.restart_count = in.restart_count();
   out.uncounted = in.uncounted();
@@ -292,7 +312,8 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
     HLAUNCH_RETURN_IF_ERROR(InRange("awaited.local_rank", place.local_rank(), 0, kMaxInt));
     HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.host", place.host(), kMaxNameBytes));
     HLAUNCH_RETURN_IF_ERROR(OneLine("awaited.did", place.did(), kMaxTextBytes));
-    out.awaited.push_back({place.rank(), place.local_rank(), place.host(), place.did()});
+    out.awaited.push_back(
+        {place.rank(), place.local_rank(), place.host(), place.did(), place.exited()});
   }
   HLAUNCH_RETURN_IF_ERROR(InRange("number of past rounds", in.history_size(), 0, kMaxHistory));
   for (const v1::PastRound& one : in.history()) {

@@ -141,6 +141,21 @@ struct NodeInfo {
   std::string seen_address;
 };
 
+// What a worker's host, or the rendezvous, found out about its failure. Judgements and advice read
+// this; `evidence` says the same to people.
+enum class FailureKind {
+  kOther,            // What it exited with and wrote is all there is.
+  kStalled,          // Its heartbeats ceased.
+  kStalledWaiting,   // Likewise, and by its stacks it waited for other workers.
+  kHangs,            // It, or its device, holds up a collective.
+  kSilent,           // It did not write a line that was awaited.
+  kWroteLine,        // It wrote a line for which it is to be ended.
+  kKernelAssertion,  // An assertion in a kernel of its device failed.
+  kImportFailed,     // Its Python could not import something.
+  kMpiPeerLost,      // Its MPI library had lost another rank.
+  kWarnedBefore,     // The preflight of the round had warned, and it may be a consequence.
+};
+
 // The failure of a worker: why it no longer runs, although it was not told to stop.
 struct WorkerFailure {
   Rank rank = 0;
@@ -157,6 +172,7 @@ struct WorkerFailure {
   std::string log_tail;
   // The kernel killed it for lack of memory; `evidence` says why we think so.
   bool out_of_memory = false;
+  FailureKind kind = FailureKind::kOther;
   std::string evidence;     // What its host knows of its death, in one line; mostly empty.
   std::string log_file;     // Where its stderr is kept on its host; empty if it is not.
   bool no_restart = false;  // A new worker on that host would fail as well: the job ends.
@@ -174,6 +190,7 @@ struct WorkerPlace {
   // Why others waited for it in vain or lost it, if that is known: "exited with code 0", "left the
   // group before all_reduce #100". One line.
   std::string did = {};
+  bool exited = false;  // It exited with code 0.
 };
 
 // A round that ended with a restart.
@@ -324,6 +341,7 @@ struct Assignment {
 struct Outcome {
   int exit_code = 0;
   std::string reason;          // One line; empty on success.
+  bool warned = false;         // `reason` ends with what the preflight of the round had found.
   bool worker_failed = false;  // `failures[0]` is why the job ended; else `reason` says it all.
   // Why `failures[0]` is taken for the first cause; empty if it is the only failure.
   std::string cause_reason = {};
@@ -376,7 +394,7 @@ struct NodeStatus {
   int pid = 0;
   int node_rank = -1;  // In the latest round; -1: not in it.
   int nproc = 1;
-  std::string state;                       // "running", "ready", "spare", "silent for 7 s" …
+  std::string state = {};                  // "running", "ready", "spare", "silent for 7 s" …
   Rank first_rank = 0;                     // The first of its workers in the latest round.
   Duration silent_for = Duration::zero();  // Since its last message.
   // Why it must not be used any more, in one line; empty if it may.

@@ -16,8 +16,6 @@ namespace {
 constexpr size_t kMaxAwaited = 3;  // Workers that are named because they did not fail.
 constexpr Duration kLookAgain = std::chrono::milliseconds(250);
 
-constexpr char kExitedEarly[] = "exited with code 0";
-
 bool ByRank(const WorkerPlace& a, const WorkerPlace& b) { return a.rank < b.rank; }
 
 bool IsAccused(const Cause& cause, const WorkerPlace& place) {
@@ -85,7 +83,7 @@ bool FailureJudge::WasKept(const WorkerFailure& failure) const {
 bool FailureJudge::Keep(WorkerFailure failure) {
   std::vector<WorkerFailure>& failures = record_.Note().failures;
   if (failures.size() >= kMaxFailures) {
-    if (record_->state != JobState::kRunning || KindOf(failure) != FailureKind::kOriginal) {
+    if (record_->state != JobState::kRunning || KindOf(failure) != CauseKind::kOriginal) {
       return false;
     }
     failures.pop_back();  // The cause may be the last failure that is heard.
@@ -108,7 +106,7 @@ std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   if (record_->failures.size() == judged_ && !due) return std::nullopt;
   judged_ = record_->failures.size();
   const Cause cause = FirstCause(record_->failures);
-  const bool clear = cause.kind == FailureKind::kOriginal || all_over || resumed_;
+  const bool clear = cause.kind == CauseKind::kOriginal || all_over || resumed_;
   if (clear) return BlameWorker(cause);
   if (!asked_) BeginWait(t);
   window_ = std::max(window_, CauseWindow(cause.kind));
@@ -172,7 +170,7 @@ FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   if (places) {
     const WorkerFailure& worker = failures.front();
     verdict.event.awaited = {{worker.rank, worker.local_rank, worker.host, places->did}};
-  } else if (cause.kind != FailureKind::kOriginal) {
+  } else if (cause.kind != CauseKind::kOriginal) {
     verdict.event.awaited = Awaited(cause);
   }
   verdict.cause_reason = cause.reason;
@@ -181,7 +179,7 @@ FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
 
 // If all workers waited in vain, each has left a record of what it did.
 std::optional<DifferentPlaces> FailureJudge::PlacesOfAll(const Cause& cause) const {
-  if (cause.kind != FailureKind::kTimedOut || cause.accusation || !AllOver()) return std::nullopt;
+  if (cause.kind != CauseKind::kTimedOut || cause.accusation || !AllOver()) return std::nullopt;
   return ComparePlaces(record_->failures);
 }
 
@@ -213,8 +211,8 @@ std::vector<WorkerPlace> FailureJudge::Awaited(const Cause& cause) const {
     for (const WorkerPlace& place : NotFailedOn(seat)) {
       if (IsAccused(cause, place)) {
         named.push_back(place);
-        if (place.did.empty()) named.back().did = cause.accusation->did;
-      } else if (!place.did.empty()) {
+        if (!place.exited) named.back().did = cause.accusation->did;
+      } else if (place.exited) {
         exited.push_back(place);
       }
     }
@@ -231,7 +229,8 @@ std::vector<WorkerPlace> FailureJudge::NotFailedOn(const Seat& seat) const {
     const Rank rank = seat.first_rank + local_rank;
     if (failed_ranks_.contains(rank)) continue;
     const bool exited = seat.succeeded || absl::c_linear_search(seat.exited, local_rank);
-    places.push_back({rank, local_rank, seat.info.host, exited ? kExitedEarly : ""});
+    places.push_back(
+        {rank, local_rank, seat.info.host, exited ? "exited with code 0" : "", exited});
   }
   return places;
 }
@@ -241,8 +240,8 @@ bool FailureJudge::AllOver() const {
   size_t over = failed_ranks_.size();
   for (const auto& [id, seat] : membership_.seats()) {
     if (!InRound(*record_, seat)) continue;
-    over += absl::c_count_if(NotFailedOn(seat),
-                             [](const WorkerPlace& place) { return !place.did.empty(); });
+    over +=
+        absl::c_count_if(NotFailedOn(seat), [](const WorkerPlace& place) { return place.exited; });
   }
   return over >= static_cast<size_t>(record_->world_size);
 }

@@ -294,7 +294,8 @@ void RoundMachine::Decide(const FailureEvent& event, const std::string& cause_re
   outcome.worker_failed = event.kind == FailureEvent::Kind::kWorkerFailed;
   if (outcome.worker_failed) RecallNotice();
   if (event.kind == FailureEvent::Kind::kNodeLost && !notice_.empty()) {
-    absl::StrAppend(&outcome.reason, "; ", kBeforeTheRound, notice_);
+    absl::StrAppend(&outcome.reason, "; before the round: ", notice_);
+    outcome.warned = true;
   }
   outcome.cause_reason = cause_reason;
   outcome.awaited = event.awaited;
@@ -315,8 +316,9 @@ void RoundMachine::Restart(const FailureEvent& event, const JobVerdict& verdict,
 void RoundMachine::RecallNotice() {
   if (notice_.empty() || record_->failures.empty()) return;
   WorkerFailure& first = record_.Note().failures.front();
-  if (KindOf(first) == FailureKind::kOriginal || !first.evidence.empty()) return;
-  first.evidence = absl::StrCat(kBeforeTheRound, notice_);
+  if (KindOf(first) == CauseKind::kOriginal || !first.evidence.empty()) return;
+  first.kind = FailureKind::kWarnedBefore;
+  first.evidence = absl::StrCat("before the round: ", notice_);
 }
 
 void RoundMachine::StopRound(std::string cause) {

@@ -159,6 +159,7 @@ time.sleep(600)')",
   ASSERT_EQ(result.outcome->failures.size(), 1u);
   const WorkerFailure& failure = result.outcome->failures[0];
   EXPECT_EQ(failure.rank, 1);
+  EXPECT_EQ(failure.kind, FailureKind::kStalled);
   EXPECT_THAT(failure.evidence, HasSubstr("stalled: no heartbeat for "));
   EXPECT_THAT(failure.evidence, HasSubstr(" s (limit 0.3 s), last step 7"));
   EXPECT_TRUE(HasNoChild());

@@ -126,9 +126,11 @@ TEST_F(WorkerProcessTest, IsSeenToExitAndSaysWhichItWas) {
 
 TEST_F(WorkerProcessTest, SaysWhereAStalledOneStood) {
   const ExitStatus status = Run("kill -KILL $$");
-  worker_->Blame(StalledWorker{1, "stalled: no heartbeat", "Traceback", "step (train.py:3)"});
+  worker_->Blame(StalledWorker{1, FailureKind::kStalled, "stalled: no heartbeat", "Traceback",
+                               "step (train.py:3)"});
   const WorkerFailure failure = Failure(status);
   EXPECT_EQ(failure.signal, SIGKILL);
+  EXPECT_EQ(failure.kind, FailureKind::kStalled);
   EXPECT_EQ(failure.evidence, "stalled: no heartbeat");
   EXPECT_EQ(failure.traceback, "Traceback");
   EXPECT_EQ(failure.log_tail, "step (train.py:3)");

@@ -376,10 +376,10 @@ class Environments(unittest.TestCase):
         script.write_text("import torch_of_the_other_environment\n", encoding="utf-8")
         ran = self.env / "bin/python3"
         done = self.bare(self.env / "bin/hlaunch", script, VIRTUAL_ENV=str(self.other))
-        self.assertIn(f"install it there for the Python that ran, {ran}, or name another one", done.stderr)
+        self.assertIn(f"or name another one with PYTHON_EXEC; its Python is {ran}; VIRTUAL_ENV", done.stderr)
         self.assertIn(f"VIRTUAL_ENV is {self.other}, which has another one", done.stderr)
         done = self.bare(self.env / "bin/hlaunch", "-m", "no_such_module")
-        self.assertIn(f"the Python that ran, {ran}, or name another one", done.stderr)
+        self.assertIn(f"or name another one with PYTHON_EXEC; its Python is {ran}", done.stderr)
 
     def test_an_environment_that_broke_is_refused(self):
         broken = pathlib.Path(self.folder.name).resolve() / "broken"

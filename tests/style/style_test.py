@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 import check_docs
+import check_evidence
 import check_format
 import check_headers
 import check_includes
@@ -64,7 +65,7 @@ class PlantedViolation(unittest.TestCase):
             self.assertIn(word, found[0])
 
     def test_a_clean_tree_passes_all(self):
-        for check in (check_docs, check_headers, check_layers, check_licence, check_names,
+        for check in (check_docs, check_evidence, check_headers, check_layers, check_licence, check_names,
                       check_tests):
             self.assertEqual(self.check(check), [], check.__name__)
 
@@ -269,6 +270,13 @@ class PlantedViolation(unittest.TestCase):
         found = self.check(check_docs, files={"proto/v1/a.proto": SPDX + "service Store {\n}\n",
                                               "proto/DESIGN.md": "one service, `Rendezvous`\n"})
         self.assert_only(found, "the service Store")
+
+    def test_evidence_catches_a_judgement_by_prose(self):
+        for judges in ('absl::StartsWith(failure.evidence, "stalled: ")',
+                       'absl::StrContains(first->evidence(), kWaits)',
+                       'places.front().did == "exited"', "first.evidence.find(kBefore)"):
+            found = self.check(check_evidence, files={"rendezvous/c.cc": f"{SPDX}bool x = {judges};\n"})
+            self.assert_only(found, "rendezvous/c.cc:3")
 
     def test_names_catches_a_type_that_two_files_define(self):
         of = lambda inside: SPDX + f"namespace hlaunch {{\n{inside}struct Frame {{\n}};\n"

@@ -42,6 +42,7 @@ class AddPythonThatRanTest : public testing::Test {
     Assignment assignment;
     assignment.world_size = 2;
     AddPythonThatRan(spec, assignment, failure);
+    EXPECT_EQ(failure.kind == FailureKind::kImportFailed, failure.evidence != known);
     return failure.evidence;
   }
 

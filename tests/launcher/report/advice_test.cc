@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -143,8 +144,36 @@ TEST(AdviceFor, KnowsLackOfMemoryFromOtherKills) {
 
 TEST(AdviceFor, KnowsAStallFromOtherKills) {
   WorkerFailure failure = Failure(3, 0, SIGKILL);
-  failure.evidence = "stalled: no heartbeat for 62 s (limit 60 s)";
-  EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), "--heartbeat-timeout"));
+  failure.evidence = "any words";
+  const std::pair<FailureKind, const char*> rows[] = {
+      {FailureKind::kStalled, "--heartbeat-timeout"},
+      {FailureKind::kStalledWaiting, "--heartbeat-timeout"},
+      {FailureKind::kHangs, "--hang-timeout"},
+      {FailureKind::kSilent, "--watch-log-silence"},
+      {FailureKind::kWroteLine, "--watch-log 'warn:PATTERN'"},
+      {FailureKind::kWarnedBefore, "ping -M do"}};
+  for (const auto& [kind, advice] : rows) {
+    failure.kind = kind;
+    EXPECT_TRUE(absl::StrContains(AdviceFor(Of(failure), 0), advice)) << advice;
+  }
+}
+
+// Whoever rewords a sentence changes no advice.
+TEST(AdviceFor, DoesNotReadTheEvidence) {
+  const std::string without = AdviceFor(Of(Failure(3, 0, SIGKILL)), 0);
+  for (const char* evidence :
+       {"stalled: no heartbeat for 62 s", "hangs: it has not come", "is silent: no line",
+        "wrote 'nan'", "its Python is /usr/bin/python3", "before the round: what of the MTU"}) {
+    WorkerFailure failure = Failure(3, 0, SIGKILL);
+    failure.evidence = evidence;
+    EXPECT_EQ(AdviceFor(Of(failure), 0), without) << evidence;
+  }
+  Outcome outcome = Of(Failure(0, 1));
+  outcome.awaited = {{2, 0, "node1", "exited with code 0"}};
+  EXPECT_EQ(AdviceFor(outcome, 0), "");
+  outcome.awaited[0].did = "was done";
+  outcome.awaited[0].exited = true;
+  EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "sys.exit()"));
 }
 
 TEST(AdviceFor, AnAbortIsExplainedByItsWords) {
@@ -180,17 +209,19 @@ TEST(AdviceFor, NamesTheHostsThatSayTheSame) {
 TEST(AdviceFor, NamesThePythonThatRan) {
   WorkerFailure failure = Failure(3, 1);
   failure.message = "ModuleNotFoundError: No module named 'torch'";
+  failure.kind = FailureKind::kImportFailed;
   failure.evidence = "its Python is /usr/bin/python3";
   EXPECT_EQ(AdviceFor(Of(failure), 0),
-            "it cannot be imported on node1: install it there for the Python that ran, "
-            "/usr/bin/python3, or name another one with PYTHON_EXEC");
+            "it cannot be imported on node1: install it there for the Python that ran, or name "
+            "another one with PYTHON_EXEC; its Python is /usr/bin/python3");
   failure.evidence +=
       "; VIRTUAL_ENV is /env, which has another one: PYTHON_EXEC=/env/bin/python names that";
   EXPECT_EQ(
       AdviceFor(Of(failure), 0),
-      "it cannot be imported on node1: install it there for the Python that ran, "
-      "/usr/bin/python3, or name another one with PYTHON_EXEC; VIRTUAL_ENV is /env, which has "
-      "another one: PYTHON_EXEC=/env/bin/python names that");
+      "it cannot be imported on node1: install it there for the Python that ran, or name another "
+      "one with PYTHON_EXEC; its Python is /usr/bin/python3; VIRTUAL_ENV is /env, which has "
+      "another "
+      "one: PYTHON_EXEC=/env/bin/python names that");
 }
 
 TEST(AdviceFor, KnowsOptionsThatWereMeantForHlaunch) {

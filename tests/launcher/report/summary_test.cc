@@ -146,7 +146,7 @@ TEST(SummaryLines, BeginWithWhatTheMissingWorkerDid) {
   outcome.worker_failed = true;
   outcome.failures = {Failure(0, 1)};
   outcome.failures[0].message = "RuntimeError: Connection closed by peer";
-  outcome.awaited = {{2, 0, "node1", "exited with code 0"}};
+  outcome.awaited = {{2, 0, "node1", "exited with code 0", true}};
   EXPECT_TRUE(absl::StartsWith(
       Report(outcome),
       "job failed: rank 2 (node1) exited with code 0 before the others were done: rank 0 (node0, "
@@ -242,15 +242,17 @@ TEST(SummaryLines, RecallWhatThePreflightSaidOfTheNetwork) {
   outcome.worker_failed = true;
   outcome.failures = {Failure(0, 1)};
   outcome.failures[0].message = "RuntimeError: Timed out waiting 3000ms for send operation";
+  outcome.failures[0].kind = FailureKind::kWarnedBefore;
   outcome.failures[0].evidence = "before the round: node0 and node1: small messages pass: MTU?";
   const std::string report = Report(outcome);
   EXPECT_TRUE(
       absl::StrContains(report, "send operation: before the round: node0 and node1: small "));
-  EXPECT_TRUE(absl::StrContains(report, "advice: compare the MTU"));
+  EXPECT_TRUE(absl::StrContains(report, "compare the MTU"));
   Outcome lost;
   lost.exit_code = kExitNodeLost;
   lost.reason = "node1 was lost; before the round: small messages pass, is the MTU larger?";
-  EXPECT_TRUE(absl::StrContains(Report(lost), "advice: compare the MTU"));
+  lost.warned = true;
+  EXPECT_TRUE(absl::StrContains(Report(lost), "compare the MTU"));
 }
 
 TEST(SummaryLines, NameWhatAProgramWithoutAnExceptionSaid) {

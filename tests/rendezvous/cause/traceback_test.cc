@@ -86,7 +86,7 @@ TEST(WithoutCppStacks, LeavesWhatTheWatchdogSays) {
   for (int i = 0; i < 100; ++i) text += kStack;
   failure.log_tail = LastLines(WithoutCppStacks(text), 4096);
   EXPECT_EQ(ExceptionOf(failure), absl::StrCat("c10::DistBackendError: ", timeout));
-  EXPECT_EQ(KindOf(failure), FailureKind::kTimedOut);
+  EXPECT_EQ(KindOf(failure), CauseKind::kTimedOut);
   EXPECT_EQ(WithoutCppStacks("a\n\nb\n"), "a\nb");
 }
 

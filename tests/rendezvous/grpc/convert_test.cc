@@ -92,16 +92,17 @@ WorkerFailure SomeFailure() {
   failure.log_file = "/tmp/stderr.log";
   failure.no_restart = true;
   failure.hung = true;
+  failure.kind = FailureKind::kWroteLine;
   return failure;
 }
 
 void ExpectEqual(const WorkerFailure& a, const WorkerFailure& b) {
   EXPECT_EQ(std::tie(a.rank, a.local_rank, a.node_rank, a.host, a.pid, a.exit_code, a.signal,
                      a.wall_ms, a.message, a.log_tail, a.traceback, a.out_of_memory, a.evidence,
-                     a.log_file, a.no_restart, a.hung),
+                     a.log_file, a.no_restart, a.hung, a.kind),
             std::tie(b.rank, b.local_rank, b.node_rank, b.host, b.pid, b.exit_code, b.signal,
                      b.wall_ms, b.message, b.log_tail, b.traceback, b.out_of_memory, b.evidence,
-                     b.log_file, b.no_restart, b.hung));
+                     b.log_file, b.no_restart, b.hung, b.kind));
 }
 
 // Returns `message` after its way through the wire format.
@@ -124,6 +125,15 @@ TEST(Convert, NodeInfoComesThrough) {
                out->witness_port));
   ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
+}
+
+// Of a release that does not know the field, and of a later one that knows more kinds.
+TEST(Convert, AKindOfFailureThatIsNotKnownIsAnyOther) {
+  for (const int kind : {0, 1, 1000}) {
+    v1::WorkerFailure message = ToProto(SomeFailure());
+    message.set_kind(static_cast<v1::FailureKind>(kind));
+    EXPECT_EQ(FromProto(OverTheWire(message))->kind, FailureKind::kOther) << kind;
+  }
 }
 
 TEST(Convert, NodeRankMayBeUnset) {
@@ -190,7 +200,8 @@ TEST(Convert, DirectivesComeThrough) {
   finish.outcome.reason = "rank 9 failed";
   finish.outcome.worker_failed = true;
   finish.outcome.cause_reason = "rank 9 failed by itself";
-  finish.outcome.awaited = {{5, 1, "node2", "exited with code 0"}};
+  finish.outcome.awaited = {{5, 1, "node2", "exited with code 0", true}};
+  finish.outcome.warned = true;
   finish.outcome.history = {{1, "rank 2 failed", SomeFailure()}, {2, "node1 was lost", {}}};
   finish.outcome.failures = {SomeFailure()};
   finish.outcome.total_failures = 20;
@@ -215,16 +226,16 @@ TEST(Convert, DirectivesComeThrough) {
                        b.worker_store, b.members));
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
-    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.worker_failed, c.cause_reason, c.total_failures,
-                       c.restart_count, c.uncounted),
-              std::tie(d.exit_code, d.reason, d.worker_failed, d.cause_reason, d.total_failures,
-                       d.restart_count, d.uncounted));
+    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.warned, c.worker_failed, c.cause_reason,
+                       c.total_failures, c.restart_count, c.uncounted),
+              std::tie(d.exit_code, d.reason, d.warned, d.worker_failed, d.cause_reason,
+                       d.total_failures, d.restart_count, d.uncounted));
     ASSERT_EQ(c.awaited.size(), d.awaited.size());
     for (size_t i = 0; i < c.awaited.size(); ++i) {
-      EXPECT_EQ(
-          std::tie(c.awaited[i].rank, c.awaited[i].local_rank, c.awaited[i].host, c.awaited[i].did),
-          std::tie(d.awaited[i].rank, d.awaited[i].local_rank, d.awaited[i].host,
-                   d.awaited[i].did));
+      EXPECT_EQ(std::tie(c.awaited[i].rank, c.awaited[i].local_rank, c.awaited[i].host,
+                         c.awaited[i].did, c.awaited[i].exited),
+                std::tie(d.awaited[i].rank, d.awaited[i].local_rank, d.awaited[i].host,
+                         d.awaited[i].did, d.awaited[i].exited));
     }
     ASSERT_EQ(c.history.size(), d.history.size());
     for (size_t i = 0; i < c.history.size(); ++i) {

@@ -158,6 +158,7 @@ TEST(RoundTable, WhereAllTimedOutTheOneThatTheyNameCountsMoreThanWhereTheyStood)
   const Outcome outcome = job.Told(0).outcome;
   ASSERT_EQ(outcome.awaited.size(), 1U);
   EXPECT_EQ(outcome.awaited[0].rank, 3);
+  EXPECT_TRUE(outcome.awaited[0].exited);
   EXPECT_EQ(outcome.awaited[0].did, "exited with code 0");
 }
 
