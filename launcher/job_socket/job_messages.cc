@@ -98,6 +98,7 @@ void Describe(Form& form, NodeStatus* m) {
   form.Number("node_rank", &m->node_rank, -1, kMaxRank);
   form.Number("nproc", &m->nproc, 0, static_cast<int>(kMaxRanks));
   form.Prose("state", &m->state);
+  form.State("standing", &m->standing, kStandingWords);
   form.Number("first_rank", &m->first_rank, 0, kMaxRank);
   form.Prose("drain_reason", &m->drain_reason);
 }

@@ -79,6 +79,7 @@ nlohmann::ordered_json ToJson(const NodeStatus& node) {
   if (node.node_rank >= 0) json["node_rank"] = node.node_rank;
   json["nproc"] = node.nproc;
   json["state"] = node.state;
+  json["standing"] = kStandingWords[static_cast<size_t>(node.standing)];
   json["first_rank"] = nullptr;
   if (node.node_rank >= 0) json["first_rank"] = node.first_rank;
   json["drain_reason"] = node.drain_reason;

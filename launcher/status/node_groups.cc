@@ -7,10 +7,8 @@
 #include <map>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "launcher/words/printable.h"
 
 namespace hlaunch {
@@ -20,28 +18,43 @@ constexpr size_t kFewNodes = 24;    // Up to this number, all nodes are shown.
 constexpr size_t kOddNodes = 12;    // More nodes that are alike are folded.
 constexpr size_t kMostRows = 96;    // The limit for all odd nodes together.
 constexpr size_t kMostPieces = 48;  // The limit for the names of a fold.
-constexpr char kDrained[] = ", drained";
 
-// The beginning of each state's words, as the rendezvous writes them; see StateOf in rendezvous.
-struct StateWord {
-  const char* begins;
-  Light light;
-  char letter;  // The letter for its workers.
-};
-constexpr StateWord kStates[] = {
-    {"running", Light::kGood, 'R'},      {"succeeded", Light::kGood, '.'},
-    {"finished", Light::kIdle, '.'},     {"fit", Light::kWaiting, 'C'},
-    {"checking", Light::kWaiting, 'C'},  {"ready", Light::kWaiting, 'W'},
-    {"spare", Light::kIdle, '-'},        {"drained", Light::kIdle, '-'},
-    {"stopping", Light::kWaiting, 'S'},  {"silent", Light::kBad, '?'},
-    {"not connected", Light::kBad, '?'}, {"left", Light::kBad, '-'}};
-constexpr StateWord kOther = {"", Light::kBad, '!'};  // The state is why it is not fit.
+// Whether the nodes that stand so differ in what their state says.
+bool HasOwnWords(NodeStanding standing) {
+  return standing == NodeStanding::kUnfit || standing == NodeStanding::kUnknown;
+}
 
-StateWord WordOf(const std::string& state) {
-  for (const StateWord& word : kStates) {
-    if (absl::StartsWith(state, word.begins)) return word;
+const char* WordOf(const NodeStatus& node) {
+  return kStandingWords[static_cast<size_t>(node.standing)];
+}
+
+// The letter for the workers of a node that stands so.
+char LetterOf(NodeStanding standing) {
+  switch (standing) {
+    case NodeStanding::kRunning:
+      return 'R';
+    case NodeStanding::kSucceeded:
+    case NodeStanding::kFinished:
+      return '.';
+    case NodeStanding::kChecking:
+    case NodeStanding::kFit:
+      return 'C';
+    case NodeStanding::kReady:
+      return 'W';
+    case NodeStanding::kStopping:
+      return 'S';
+    case NodeStanding::kSilent:
+    case NodeStanding::kNotConnected:
+    case NodeStanding::kUnknown:
+      return '?';
+    case NodeStanding::kUnfit:
+      return '!';
+    case NodeStanding::kSpare:
+    case NodeStanding::kDrained:
+    case NodeStanding::kLeft:
+      return '-';
   }
-  return kOther;
+  return '?';
 }
 
 // Whether `node` had the worker that failed in the shown round.
@@ -52,7 +65,7 @@ bool Failed(const JobStatus& status, const NodeStatus& node) {
 
 std::string Cells(const JobStatus& status, const NodeStatus& node) {
   const size_t count = std::min<size_t>(static_cast<size_t>(std::max(node.nproc, 0)), kMostCells);
-  std::string cells(count, WordOf(node.state).letter);
+  std::string cells(count, LetterOf(node.standing));
   if (!Failed(status, node)) return cells;
   const auto local = static_cast<size_t>(std::max(status.failure->local_rank, 0));
   if (local < cells.size()) cells[local] = 'X';
@@ -77,7 +90,7 @@ NodeRow RowOf(const JobStatus& status, const NodeStatus& node) {
   row.host = PrintableLine(node.host);
   row.ranks = RanksText(node);
   row.state = PrintableLine(node.state);
-  row.light = LightOf(node.state);
+  row.light = LightOf(node);
   row.note = Note(status, node);
   row.cells = Cells(status, node);
   return row;
@@ -86,19 +99,17 @@ NodeRow RowOf(const JobStatus& status, const NodeStatus& node) {
 // Nodes with the same key are alike. Silent nodes are alike however long they are silent; nodes
 // that are unfit for different reasons are not alike.
 std::string KeyOf(const JobStatus& status, const NodeStatus& node) {
-  const StateWord word = WordOf(node.state);
-  const std::string key = word.begins[0] == '\0' ? node.state : word.begins;
-  const bool special =
-      Failed(status, node) || !node.drain_reason.empty() || absl::EndsWith(node.state, kDrained);
+  const std::string key = HasOwnWords(node.standing) ? node.state : WordOf(node);
+  const bool special = Failed(status, node) || !node.drain_reason.empty();
   return special ? absl::StrCat(key, ", ", Note(status, node)) : key;
 }
 
 NodeFold FoldOf(const std::vector<const NodeStatus*>& nodes) {
   NodeFold fold;
-  const StateWord word = WordOf(nodes.front()->state);
   fold.nodes = static_cast<int>(nodes.size());
-  fold.state = word.begins[0] == '\0' ? PrintableLine(nodes.front()->state) : word.begins;
-  fold.light = word.light;
+  fold.state = HasOwnWords(nodes.front()->standing) ? PrintableLine(nodes.front()->state)
+                                                    : WordOf(*nodes.front());
+  fold.light = LightOf(*nodes.front());
   std::vector<std::string> hosts;
   for (const NodeStatus* node : nodes) {
     fold.workers += node->node_rank < 0 ? 0 : node->nproc;
@@ -132,9 +143,28 @@ bool Follows(const NumberedName& a, const NumberedName& b) {
 
 }  // namespace
 
-Light LightOf(const std::string& state) {
-  const Light light = WordOf(state).light;
-  return light == Light::kGood && absl::EndsWith(state, kDrained) ? Light::kWaiting : light;
+Light LightOf(const NodeStatus& node) {
+  switch (node.standing) {
+    case NodeStanding::kRunning:
+    case NodeStanding::kSucceeded:
+      return node.drain_reason.empty() ? Light::kGood : Light::kWaiting;
+    case NodeStanding::kChecking:
+    case NodeStanding::kFit:
+    case NodeStanding::kReady:
+    case NodeStanding::kStopping:
+      return Light::kWaiting;
+    case NodeStanding::kUnfit:
+    case NodeStanding::kSilent:
+    case NodeStanding::kNotConnected:
+    case NodeStanding::kLeft:
+      return Light::kBad;
+    case NodeStanding::kFinished:
+    case NodeStanding::kSpare:
+    case NodeStanding::kDrained:
+    case NodeStanding::kUnknown:
+      return Light::kIdle;
+  }
+  return Light::kIdle;
 }
 
 std::string CompactNames(const std::vector<std::string>& names, size_t most) {

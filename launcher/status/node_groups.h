@@ -45,8 +45,8 @@ struct NodeGroups {
 // All texts are printable. Pure.
 NodeGroups GroupNodes(const JobStatus& status);
 
-// The colour for a node's state in words.
-Light LightOf(const std::string& state);
+// The colour for where a node stands.
+Light LightOf(const NodeStatus& node);
 
 // As in "node0-node6, node8, head": consecutive numbers form a range. Names at most `most` pieces.
 std::string CompactNames(const std::vector<std::string>& names, size_t most);

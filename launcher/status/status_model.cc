@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -32,7 +31,7 @@ int64_t Millis(Duration duration) {
 
 bool AnySilent(const JobStatus& status) {
   return std::any_of(status.nodes.begin(), status.nodes.end(),
-                     [](const NodeStatus& node) { return LightOf(node.state) == Light::kBad; });
+                     [](const NodeStatus& node) { return LightOf(node) == Light::kBad; });
 }
 
 void SetState(const JobStatus& status, StatusModel& model) {
@@ -105,9 +104,9 @@ void AddFacts(const JobStatus& status, StatusModel& model) {
 // Whether people wait for `node` in its state.
 bool Awaited(JobState job, const NodeStatus& node) {
   if (job == JobState::kOver) return false;
-  if (LightOf(node.state) == Light::kBad) return !absl::StartsWith(node.state, "left");
-  return (job == JobState::kPreflight && absl::StartsWith(node.state, "checking")) ||
-         (job == JobState::kStopping && absl::StartsWith(node.state, "stopping"));
+  if (LightOf(node) == Light::kBad) return node.standing != NodeStanding::kLeft;
+  return (job == JobState::kPreflight && node.standing == NodeStanding::kChecking) ||
+         (job == JobState::kStopping && node.standing == NodeStanding::kStopping);
 }
 
 void AddAwaited(const JobStatus& status, StatusModel& model) {

@@ -814,6 +814,21 @@ static v1::RoundStatus ToProto(const RoundStatus& round) {
   return out;
 }
 
+static_assert(static_cast<int>(NodeStanding::kUnknown) == v1::NODE_STANDING_UNSPECIFIED);
+static_assert(static_cast<int>(NodeStanding::kRunning) == v1::NODE_STANDING_RUNNING);
+static_assert(static_cast<int>(NodeStanding::kSucceeded) == v1::NODE_STANDING_SUCCEEDED);
+static_assert(static_cast<int>(NodeStanding::kFinished) == v1::NODE_STANDING_FINISHED);
+static_assert(static_cast<int>(NodeStanding::kChecking) == v1::NODE_STANDING_CHECKING);
+static_assert(static_cast<int>(NodeStanding::kFit) == v1::NODE_STANDING_FIT);
+static_assert(static_cast<int>(NodeStanding::kUnfit) == v1::NODE_STANDING_UNFIT);
+static_assert(static_cast<int>(NodeStanding::kReady) == v1::NODE_STANDING_READY);
+static_assert(static_cast<int>(NodeStanding::kSpare) == v1::NODE_STANDING_SPARE);
+static_assert(static_cast<int>(NodeStanding::kDrained) == v1::NODE_STANDING_DRAINED);
+static_assert(static_cast<int>(NodeStanding::kStopping) == v1::NODE_STANDING_STOPPING);
+static_assert(static_cast<int>(NodeStanding::kSilent) == v1::NODE_STANDING_SILENT);
+static_assert(static_cast<int>(NodeStanding::kNotConnected) == v1::NODE_STANDING_NOT_CONNECTED);
+static_assert(static_cast<int>(NodeStanding::kLeft) == v1::NODE_STANDING_LEFT);
+
 v1::JobStatus ToProto(const JobStatus& status) {
   v1::JobStatus out;
   out.set_job_id(ToUtf8(status.job_id, kMaxNameBytes));
@@ -839,6 +854,7 @@ v1::JobStatus ToProto(const JobStatus& status) {
     *one.mutable_silent_for() = DurationToProto(node.silent_for);
     one.set_drain_reason(ToUtf8(node.drain_reason, kMaxTextBytes));
     *one.mutable_figures() = ToProto(node.figures);
+    one.set_standing(static_cast<v1::NodeStanding>(static_cast<int>(node.standing)));
   }
   for (const RoundStatus& round : status.rounds) *out.add_rounds() = ToProto(round);
   out.set_began_ms(status.began_ms);
@@ -893,8 +909,10 @@ absl::StatusOr<JobStatus> FromProto(const v1::JobStatus& in) {
                              DurationFromProto("node.silent_for", node.silent_for()));
     out.nodes.push_back({node.host(), node.address(), node.pid(),
                          node.has_node_rank() ? node.node_rank() : -1, node.nproc(), node.state(),
-                         node.first_rank(), silent, node.drain_reason(),
-                         FromProto(node.figures())});
+                         node.first_rank(), silent, node.drain_reason(), FromProto(node.figures()),
+                         v1::NodeStanding_IsValid(node.standing())
+                             ? static_cast<NodeStanding>(node.standing())
+                             : NodeStanding::kUnknown});
   }
   HLAUNCH_RETURN_IF_ERROR(InRange("number of rounds", in.rounds_size(), 0, kMaxRoundsShown));
   for (const v1::RoundStatus& round : in.rounds()) {

@@ -387,6 +387,28 @@ struct Directive {
   bool wants_boundary = false;  // kRun: the round must end at the next good moment.
 };
 
+// Where a node stands, as the rendezvous sees it.
+enum class NodeStanding {
+  kUnknown,       // The rendezvous is of a release that does not tell it.
+  kRunning,       // Its workers run.
+  kSucceeded,     // All its workers exited with 0.
+  kFinished,      // It has been told how the job ended.
+  kChecking,      // It prepares the round.
+  kFit,           // It is prepared.
+  kUnfit,         // The preflight found that it cannot take part.
+  kReady,         // It runs no worker, and waits for a round.
+  kSpare,         // Likewise, and the round is full.
+  kDrained,       // It is not in the round, and must not be used.
+  kStopping,      // Its workers are being stopped.
+  kSilent,        // Nothing is heard from it on its connection.
+  kNotConnected,  // Its connection broke.
+  kLeft,          // It is gone.
+};
+// The words for them, by their numbers; programs read these, so they stay.
+inline constexpr const char* kStandingWords[] = {
+    "unknown", "running", "succeeded", "finished", "checking", "fit",           "unfit",
+    "ready",   "spare",   "drained",   "stopping", "silent",   "not connected", "left"};
+
 // One node as the rendezvous sees it, for people.
 struct NodeStatus {
   std::string host;
@@ -400,6 +422,7 @@ struct NodeStatus {
   // Why it must not be used any more, in one line; empty if it may.
   std::string drain_reason = {};
   NodeFigures figures = {};  // As it measured them before the latest round that was checked.
+  NodeStanding standing = NodeStanding::kUnknown;  // What `state` says to people.
 };
 
 // One round of a job, for people. Times are in milliseconds since 1970 by the rendezvous' clock; 0

@@ -107,31 +107,41 @@ std::string Suspects(const Membership& membership, Instant t) {
   return silent.empty() ? "" : absl::StrCat("; not heard of: ", NameSome(silent));
 }
 
-std::string PlainStateOf(const TableView& job, const Seat& seat, Instant t) {
+NodeStanding StandingOf(const TableView& job, const Seat& seat, Instant t) {
   const JobRecord& record = job.record;
-  if (seat.left) return absl::StrCat("left: ", seat.left_reason);
-  if (job.membership.Suspect(seat, t)) {
-    return absl::StrCat(seat.attached ? "silent" : "not connected", " for ",
-                        WholeSeconds(t - seat.heard), " s");
+  if (seat.left) return NodeStanding::kLeft;
+  if (!InRound(record, seat) && FindDrained(record, seat.info) != nullptr) {
+    return NodeStanding::kDrained;
   }
-  if (seat.finished) return "finished";
+  if (job.membership.Suspect(seat, t)) {
+    return seat.attached ? NodeStanding::kSilent : NodeStanding::kNotConnected;
+  }
+  if (seat.finished) return NodeStanding::kFinished;
   if (!InRound(record, seat)) {
     const bool full =
         record.state != JobState::kForming && record.round_nodes >= record.policy.max_nodes;
-    return full ? "spare" : "ready";
+    return full ? NodeStanding::kSpare : NodeStanding::kReady;
   }
   if (record.state == JobState::kPreflight) {
-    return !seat.prepared ? "checking" : seat.unfit.empty() ? "fit" : seat.unfit;
+    if (!seat.prepared) return NodeStanding::kChecking;
+    return seat.unfit.empty() ? NodeStanding::kFit : NodeStanding::kUnfit;
   }
-  if (seat.stopped) return "ready";
-  if (record.state == JobState::kStopping) return "stopping";
-  return seat.succeeded ? "succeeded" : "running";
+  if (seat.stopped) return NodeStanding::kReady;
+  if (record.state == JobState::kStopping) return NodeStanding::kStopping;
+  return seat.succeeded ? NodeStanding::kSucceeded : NodeStanding::kRunning;
 }
 
-std::string StateOf(const TableView& job, const Seat& seat, Instant t) {
-  const std::string state = PlainStateOf(job, seat, t);
-  if (seat.left || FindDrained(job.record, seat.info) == nullptr) return state;
-  return InRound(job.record, seat) ? absl::StrCat(state, ", drained") : "drained";
+// Describes `standing`, which is that of `seat`, for people.
+std::string StateText(NodeStanding standing, const TableView& job, const Seat& seat, Instant t) {
+  std::string text = kStandingWords[static_cast<size_t>(standing)];
+  if (standing == NodeStanding::kLeft) return absl::StrCat(text, ": ", seat.left_reason);
+  if (standing == NodeStanding::kDrained) return text;
+  if (standing == NodeStanding::kUnfit) text = seat.unfit;
+  if (standing == NodeStanding::kSilent || standing == NodeStanding::kNotConnected) {
+    absl::StrAppend(&text, " for ", WholeSeconds(t - seat.heard), " s");
+  }
+  const bool drained = FindDrained(job.record, seat.info) != nullptr;
+  return drained ? absl::StrCat(text, ", drained") : text;
 }
 
 // Returns at most kMaxNodesShown seats: suspect ones first, then by rank and host.
@@ -220,8 +230,9 @@ JobStatus StatusOf(const TableView& job, Instant t) {
   status.notice = std::string(job.notice);
   status.excluded = record.excluded;
   for (const Seat* seat : SeatsToShow(job, t)) {
-    NodeStatus node = {seat->info.host,  seat->info.address,    seat->info.pid, -1,
-                       seat->info.nproc, StateOf(job, *seat, t)};
+    NodeStatus node = {seat->info.host, seat->info.address, seat->info.pid, -1, seat->info.nproc};
+    node.standing = StandingOf(job, *seat, t);
+    node.state = StateText(node.standing, job, *seat, t);
     node.silent_for = seat->local ? Duration::zero() : t - seat->heard;
     if (InRound(record, *seat)) {
       node.node_rank = seat->node_rank;

@@ -75,6 +75,7 @@ TEST(JobMessages, CarryAllThatIsShownOfAStatus) {
   status.total_nodes = 1;
   status.nodes = {{"node0", "10.0.0.1", 42, 0, 8, "running"}};
   status.nodes[0].drain_reason = "ECC";
+  status.nodes[0].standing = NodeStanding::kSilent;
   status.rounds = {{1, 1000, 2000, 3000, 4000, 1, 8, 0, "rank 1 failed"},
                    {2, 4000, 5000, 0, 0, 1, 8, 2, ""}};
   status.began_ms = 1000;

@@ -14,6 +14,11 @@ namespace hlaunch {
 
 inline constexpr int64_t kNoon = 1'800'000'000'000;  // 2027-01-15 08:00:00 UTC.
 
+inline void Stand(NodeStatus& node, NodeStanding standing) {
+  node.standing = standing;
+  node.state = kStandingWords[static_cast<size_t>(standing)];
+}
+
 // The first round of this job ended when rank 3 failed after 100 s. Its second has run for 180 s.
 inline JobStatus RestartedJob() {
   JobStatus job;
@@ -25,8 +30,8 @@ inline JobStatus RestartedJob() {
   job.restarts = 1;
   job.max_restarts = 3;
   job.world_size = 4;
-  job.nodes = {{"node0", "10.0.0.1", 77, 0, 2, "running", 0},
-               {"node1", "10.0.0.2", 78, 1, 2, "running", 2}};
+  job.nodes = {{"node0", "10.0.0.1", 77, 0, 2, "", 0}, {"node1", "10.0.0.2", 78, 1, 2, "", 2}};
+  for (NodeStatus& node : job.nodes) Stand(node, NodeStanding::kRunning);
   const std::string why = "worker rank 3 on node1 (pid 4242) exited with 7";
   job.rounds = {{1, kNoon + 5000, kNoon + 7000, kNoon + 107000, kNoon + 110000, 2, 4, 0, why},
                 {2, kNoon + 111000, kNoon + 120000, 0, 0, 2, 4, 1, ""}};
@@ -52,7 +57,8 @@ inline JobStatus WaitingJob() {
   job.explanation = "waiting 12 s for 1 of 2 nodes: node rank 1 has not joined";
   job.min_nodes = job.max_nodes = 2;
   job.total_nodes = 1;
-  job.nodes = {{"node0", "10.0.0.1", 77, -1, 8, "ready"}};
+  job.nodes = {{"node0", "10.0.0.1", 77, -1, 8}};
+  Stand(job.nodes[0], NodeStanding::kReady);
   job.began_ms = kNoon;
   job.told_ms = kNoon + 12000;
   return job;
@@ -67,9 +73,11 @@ inline JobStatus HugeJob() {
   job.world_size = 16384;
   job.nodes.clear();
   for (int i = 0; i < 2048; ++i) {
-    job.nodes.push_back({"gpu" + std::to_string(i), "10.1.0.1", 100 + i, i, 8, "running", 8 * i});
+    job.nodes.push_back({"gpu" + std::to_string(i), "10.1.0.1", 100 + i, i, 8, "", 8 * i});
+    Stand(job.nodes.back(), NodeStanding::kRunning);
     job.nodes.back().figures[Figure::kMemorySpeed] = i == 77 ? 4.1 : 11.8 + 0.01 * (i % 40);
   }
+  Stand(job.nodes[1024], NodeStanding::kSilent);
   job.nodes[1024].state = "silent for 7 s";
   job.nodes[3].state = "running, drained";
   job.nodes[3].drain_reason = "ECC errors in HBM 2";

@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
   stopping.explanation =
       "round 2 stops: worker rank 3 on node1 (pid 4711) exited with 7; still running: node0";
   stopping.failed_round = 2;
-  stopping.nodes[0].state = "stopping";
-  stopping.nodes[1].state = "ready";
+  Stand(stopping.nodes[0], NodeStanding::kStopping);
+  Stand(stopping.nodes[1], NodeStanding::kReady);
   const struct {
     const char* name;
     JobStatus job;

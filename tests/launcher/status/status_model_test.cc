@@ -76,8 +76,8 @@ TEST(ModelOf, MarksTheRankThatFailedInTheRoundThatIsShown) {
   JobStatus job = RestartedJob();
   job.state = JobState::kStopping;
   job.failed_round = 2;
-  job.nodes[0].state = "stopping";
-  job.nodes[1].state = "ready";
+  Stand(job.nodes[0], NodeStanding::kStopping);
+  Stand(job.nodes[1], NodeStanding::kReady);
   const StatusModel model = ModelOf(job);
   EXPECT_EQ(model.light, Light::kBad);
   EXPECT_THAT(model.awaited, ElementsAre("node0 (node rank 0): stopping"));
@@ -98,6 +98,21 @@ TEST(ModelOf, NamesSilentNodesAsAwaited) {
   const StatusModel model = ModelOf(HugeJob());
   EXPECT_EQ(model.light, Light::kBad);
   EXPECT_THAT(model.awaited, ElementsAre("gpu1024 (node rank 1024): silent for 7 s"));
+}
+
+// Whoever rewords a state changes no colour, no letter and nobody who is awaited.
+TEST(ModelOf, DoesNotReadTheWordsOfAState) {
+  JobStatus job = HugeJob();
+  for (NodeStatus& node : job.nodes) node.state = "left: stopping, silent";
+  const StatusModel model = ModelOf(job), before = ModelOf(HugeJob());
+  EXPECT_EQ(model.light, before.light);
+  EXPECT_EQ(model.awaited.size(), before.awaited.size());
+  ASSERT_EQ(model.nodes.rows.size(), before.nodes.rows.size());
+  for (size_t i = 0; i < model.nodes.rows.size(); ++i) {
+    EXPECT_EQ(model.nodes.rows[i].light, before.nodes.rows[i].light);
+    EXPECT_EQ(model.nodes.rows[i].cells, before.nodes.rows[i].cells);
+  }
+  EXPECT_EQ(model.nodes.folds.at(0).nodes, before.nodes.folds.at(0).nodes);
 }
 
 TEST(ModelOf, ComparesWhatNodesMeasured) {

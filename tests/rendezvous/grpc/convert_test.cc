@@ -269,6 +269,7 @@ TEST(Convert, StatusComesThrough) {
   in.exit_code = 9;
   in.total_nodes = 7;
   in.nodes = {{"a", "10.0.0.1", 12, 1, 8, "running"}, {"b", "fd00::7", 13, -1, 8, "spare"}};
+  in.nodes[1].standing = NodeStanding::kLeft;
   in.nodes[0].first_rank = 8;
   in.nodes[0].silent_for = std::chrono::seconds(2);
   in.nodes[0].drain_reason = "ECC";
@@ -293,9 +294,9 @@ TEST(Convert, StatusComesThrough) {
   for (size_t i : {0, 1}) {
     const NodeStatus &a = in.nodes[i], &b = out->nodes[i];
     EXPECT_EQ(std::tie(a.host, a.address, a.pid, a.node_rank, a.nproc, a.state, a.first_rank,
-                       a.silent_for, a.drain_reason),
+                       a.silent_for, a.drain_reason, a.standing),
               std::tie(b.host, b.address, b.pid, b.node_rank, b.nproc, b.state, b.first_rank,
-                       b.silent_for, b.drain_reason));
+                       b.silent_for, b.drain_reason, b.standing));
   }
   EXPECT_EQ(out->nodes[0].figures[Figure::kBandwidth], 93.5);
   EXPECT_TRUE(std::isnan(out->nodes[1].figures[Figure::kBandwidth]));

@@ -84,6 +84,8 @@ TEST(RoundTable, StatusListsWhoIsAwaitedFirst) {
   for (const NodeStatus& node : status.nodes) {
     lines.push_back(absl::StrCat(node.node_rank, " ", node.host, " ", node.state));
   }
+  EXPECT_EQ(status.nodes[0].standing, NodeStanding::kNotConnected);
+  EXPECT_EQ(status.nodes[3].standing, NodeStanding::kSpare);
   EXPECT_THAT(lines, ElementsAre("1 node1 not connected for 7 s", "0 node0 running",
                                  "2 node2 running", "-1 node3 spare"));
 }
