@@ -88,10 +88,11 @@ absl::Status SetNumaBinding(string_view text, Options& options) {
 }
 
 const OptionRow kBindingRows[] = {
-    {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core[:N]|l3",
-     "to those near its device (auto: where no worker loses any); slots:A;B: to those of each "
-     "local rank",
-     SetBind},
+    Excluding("--numa-binding", kLeaveOneOut,
+              {"Binding to CPUs", "", "--bind", "auto|none|numa|socket|core[:N]|l3",
+               "to those near its device (auto: where no worker loses any); slots:A;B: to those of "
+               "each local rank",
+               SetBind}),
     {"", "", "--numa-binding", "node|socket|exclusive|core-complex",
      "torchrun's words: as numa, socket, core or l3", SetNumaBinding},
     {"", "", "--report-bindings", "", "draw which worker may run where",

@@ -33,6 +33,12 @@ struct OptionRow {
   bool has_pet = false;         // The variable PET_<NAME> is its default, as in torchrun.
   bool doubled_commas = false;  // The value is a list, where `,,` is a comma inside a word.
   bool repeats = false;         // The option may be given several times; each value counts.
+  // Options that contradict this one, with blanks between them. Of two that come from different
+  // sources, the one from the stronger source counts.
+  const char* excludes = "";
+  // What to say where both are from one source. Null: they are not refused, since their values
+  // decide.
+  const char* refusal = nullptr;
 
   bool takes_value() const { return value[0] != '\0' && value[0] != '['; }
   bool is_flag() const { return value[0] == '\0'; }
@@ -43,6 +49,14 @@ inline constexpr bool kPet = true;
 inline constexpr bool kNoPet = false;
 inline constexpr bool kNoCommas = false;
 inline constexpr bool kRepeats = true;
+inline constexpr char kLeaveOneOut[] = ": leave one of them out";  // After the names of both.
+
+// `row`, which excludes `others`.
+constexpr OptionRow Excluding(const char* others, const char* refusal, OptionRow row) {
+  row.excludes = others;
+  row.refusal = refusal;
+  return row;
+}
 
 // All options in the order of --help.
 const std::vector<OptionRow>& OptionTable();

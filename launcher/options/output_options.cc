@@ -142,9 +142,11 @@ const OptionRow kOutputRows[] = {
     // Before --log-prefix, which wins because it is set later.
     {"", "", "--log-line-prefix-template", "TEMPLATE", "torchrun's word for --log-prefix",
      SetTorchrunsPrefix, kPet},
-    {"", "", "--log-prefix", "TEMPLATE|none",
-     "before lines here: ${role_name} ${hostname} ${local_rank} ${rank} ${stream} ${time}",
-     SetPrefix},
+    Excluding(
+        "--log-line-prefix-template", nullptr,
+        {"", "", "--log-prefix", "TEMPLATE|none",
+         "before lines here: ${role_name} ${hostname} ${local_rank} ${rank} ${stream} ${time}",
+         SetPrefix}),
     {"", "", "--timestamp-output", "", "the time stands before each line here",
      [](string_view, Options& options) { return SetFlag(&options.logs.timestamps); }},
     {"", "", "--merge-stderr", "", "workers' stderr comes to stdout here",
@@ -167,11 +169,12 @@ const OptionRow kOutputRows[] = {
     {"", "", "--on-event", "COMMAND|URL",
      "told of rounds, restarts and the end: COMMAND reads JSON, or it is posted to an http URL",
      SetOnEvent},
-    {"", "-v", "--verbose", "", "say more",
-     [](string_view, Options& options) {
-       options.output.log_level = LogLevel::kDebug;
-       return absl::OkStatus();
-     }},
+    Excluding("--quiet", kLeaveOneOut,
+              {"", "-v", "--verbose", "", "say more",
+               [](string_view, Options& options) {
+                 options.output.log_level = LogLevel::kDebug;
+                 return absl::OkStatus();
+               }}),
     {"", "-q", "--quiet", "", "say only warnings and errors",
      [](string_view, Options& options) {
        options.output.log_level = LogLevel::kWarning;

@@ -187,15 +187,8 @@ absl::Status CheckMultiple(const JobPolicy& policy) {
 }
 
 // Checks that the values fit together. Each value by itself is valid already.
-absl::Status CheckTogether(const Options& options, bool standalone, bool verbose_and_quiet) {
+absl::Status CheckTogether(const Options& options, bool standalone) {
   HLAUNCH_RETURN_IF_ERROR(CheckRestartPolicy(options.policy));
-  if (verbose_and_quiet) {
-    return InvalidArgumentError("--verbose and --quiet: leave one of them out");
-  }
-  if (options.script.module && options.script.no_python) {
-    return InvalidArgumentError(
-        "--module runs Python and --no-python runs none: leave one of them out");
-  }
   if (options.worker.stdin_to == StdinTo::kAll && options.hosts.any()) {
     return InvalidArgumentError(
         "--stdin all is for the ranks of one host: of several hosts, rank 0 alone reads; give the "
@@ -208,9 +201,6 @@ absl::Status CheckTogether(const Options& options, bool standalone, bool verbose
   if (options.devices.starts_others && options.nproc != 1) {
     return InvalidArgumentError(
         "--per-node starts one worker, which starts the others itself: leave --nproc-per-node out");
-  }
-  if (options.binding.mode && options.binding.numa) {
-    return InvalidArgumentError("--bind and --numa-binding: leave one of them out");
   }
   if (options.devices.starts_others &&
       (options.binding.numa || options.binding.mode.value_or(BindMode::kNone) != BindMode::kNone)) {
@@ -280,12 +270,8 @@ size_t TableIndex(const FoundValue& found) {
   return static_cast<size_t>(found.row - OptionTable().data());
 }
 
-// Removes the weaker of two options that exclude each other if they come from different sources.
-void DropWeaker(RawOptions& raw, string_view one, string_view other) {
-  const FoundValue* a = raw.Find(one);
-  const FoundValue* b = raw.Find(other);
-  if (a == nullptr || b == nullptr || a->source == b->source) return;
-  raw.given.erase(raw.given.begin() + ((a->source < b->source ? a : b) - raw.given.data()));
+void Drop(RawOptions& raw, const FoundValue* value) {
+  if (value != nullptr) raw.given.erase(raw.given.begin() + (value - raw.given.data()));
 }
 
 // Adds values from a weaker source. Requires: the source of `weaker` is not stronger than those of
@@ -341,13 +327,9 @@ absl::Status AddOtherSources(const Environment& environment, RawOptions& raw) {
                                           !value.row->takes_value() && value.value == "false";
                                  }),
                   raw.given.end());
-  DropWeaker(raw, "--standalone", "--nnodes");
-  DropWeaker(raw, "--standalone", "--node-rank");
-  DropWeaker(raw, "--module", "--no-python");
-  DropWeaker(raw, "--store-proxy", "--no-store-proxy");
-  DropWeaker(raw, "--verbose", "--quiet");
-  DropWeaker(raw, "--bind", "--numa-binding");
-  DropWeaker(raw, "--log-prefix", "--log-line-prefix-template");
+  if (raw.Find("--run-path") != nullptr) {  // As in torchrun.
+    for (const char* name : {"--module", "--no-python"}) Drop(raw, raw.Find(name));
+  }
   return absl::OkStatus();
 }
 
@@ -364,7 +346,7 @@ absl::Status SetValue(const FoundValue& found, Options& options) {
 bool DropHostsOfAllocation(RawOptions& raw) {
   const FoundValue* const hosts = raw.Find("--hosts");
   if (hosts == nullptr || hosts->value != kHostsOfAllocation) return false;
-  raw.given.erase(raw.given.begin() + (hosts - raw.given.data()));
+  Drop(raw, hosts);
   return true;
 }
 
@@ -488,6 +470,27 @@ absl::Status NameSources(const absl::Status& status, const RawOptions& raw) {
   return InvalidArgumentError(absl::StrCat(message, " (", absl::StrJoin(sources, ", "), ")"));
 }
 
+// Removes the weaker of two options that exclude each other if they come from different sources;
+// refuses two from one source if their rows say so.
+absl::Status Exclude(RawOptions& raw) {
+  for (const OptionRow& row : OptionTable()) {
+    for (const string_view other : absl::StrSplit(row.excludes, ' ', absl::SkipEmpty())) {
+      const FoundValue* const a = raw.Find(row.name);
+      const FoundValue* const b = raw.Find(other);
+      if (a == nullptr || b == nullptr) continue;
+      if (a->source != b->source) {
+        Drop(raw, a->source < b->source ? a : b);
+      } else if (row.refusal != nullptr) {
+        const absl::Status refused = InvalidArgumentError(
+            row.refusal == kLeaveOneOut ? absl::StrCat(row.name, " and ", other, kLeaveOneOut)
+                                        : row.refusal);
+        return NameSources(refused, raw);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Returns the text to print instead of running a job; unset if there is none.
 absl::StatusOr<std::optional<std::string>> TextToPrint(const RawOptions& raw,
                                                        const std::string& program) {
@@ -553,6 +556,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   }
   if (!raw.rest.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(raw.rest.front()));
   HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));
+  HLAUNCH_RETURN_IF_ERROR(Exclude(raw));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, AddPlace(surroundings, raw, options));
   if (options.text_to_print) return options;
   if (raw.rest.empty() || raw.rest.front().empty()) {
@@ -561,11 +565,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
   }
   options.script.command = raw.rest;
   HLAUNCH_RETURN_IF_ERROR(Apply(raw, options));
-  if (options.script.run_path)
-    options.script.module = options.script.no_python = false;  // As in torchrun.
   options.detached_directory = surroundings.environment.Get(kEnvDetached);
-  const bool both = raw.Find("--verbose") != nullptr && raw.Find("--quiet") != nullptr;
-  absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr, both);
+  absl::Status fit = CheckTogether(options, raw.Find("--standalone") != nullptr);
   fit.Update(CheckHosts(raw));
   if (!fit.ok()) return NameSources(fit, raw);
   options.hosts.numbers_count = ListOutranksWorkers(raw);
@@ -584,6 +585,7 @@ Options ParseWhatIsRight(int argc, const char* const* argv, const Surroundings& 
   absl::StatusOr<RawOptions> raw = Tokenize(*line, options.program);
   if (!raw.ok()) return options;
   AddOtherSources(surroundings.environment, *raw).IgnoreError();
+  Exclude(*raw).IgnoreError();
   AddPlace(surroundings, *raw, options).status().IgnoreError();
   for (const FoundValue& found : raw->given) {
     if (found.row->set != nullptr) found.row->set(found.value, options).IgnoreError();

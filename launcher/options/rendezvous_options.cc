@@ -435,8 +435,9 @@ const OptionRow kRendezvousRows[] = {
      "who serves at MASTER_PORT: hlaunch (agent), or rank 0 itself", SetMasterStore},
     {"", "", "--local-addr", "HOST", "what this node is reached at (the way to the others decides)",
      SetLocalAddr, kPet},
-    {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1", SetNothing,
-     kPet},
+    Excluding("--nnodes --node-rank", nullptr,
+              {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1",
+               SetNothing, kPet}),
     {"", "", "--token-file", "FILE",
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token; see "
      "hlaunch token)",
@@ -503,10 +504,11 @@ const OptionRow kRendezvousRows[] = {
        HLAUNCH_ASSIGN_OR_RETURN(options.store.server.older, ParseC10dDialect(text));
        return absl::OkStatus();
      }},
-    {"", "", "--store-proxy", "",
-     "workers reach it through their own agent, encrypted with a token or --tls-cert; MASTER_ADDR "
-     "is then 127.0.0.1",
-     [](string_view, Options& options) { return SetProxy(true, options); }},
+    Excluding("--no-store-proxy", nullptr,
+              {"", "", "--store-proxy", "",
+               "workers reach it through their own agent, encrypted with a token or --tls-cert; "
+               "MASTER_ADDR is then 127.0.0.1",
+               [](string_view, Options& options) { return SetProxy(true, options); }}),
     {"", "", "--no-store-proxy", "",
      "workers reach it themselves, in clear, at MASTER_ADDR (the default)",
      [](string_view, Options& options) { return SetProxy(false, options); }},

@@ -171,8 +171,10 @@ absl::Status AddSilenceRule(string_view text, Options& options) {
 }
 
 const OptionRow kWorkerRows[] = {
-    {"The program", "-m", "--module", "", "the script is a Python module's name",
-     [](string_view, Options& options) { return SetFlag(&options.script.module); }, kPet},
+    Excluding(
+        "--no-python", "--module runs Python and --no-python runs none: leave one of them out",
+        {"The program", "-m", "--module", "", "the script is a Python module's name",
+         [](string_view, Options& options) { return SetFlag(&options.script.module); }, kPet}),
     {"", "", "--no-python", "", "run the program itself, without Python",
      [](string_view, Options& options) { return SetFlag(&options.script.no_python); }, kPet},
     {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",

@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "launcher/options/parse_options.h"
 
 namespace hlaunch {
@@ -223,6 +224,14 @@ TEST(ParseOptions, LetsAVariableWinNoQuarrelWithWhatIsTyped) {
   EXPECT_EQ(Error({"x"}, {"PET_MODULE=1", "PET_NO_PYTHON=1"}),
             "--module runs Python and --no-python runs none: leave one of them out (--module is "
             "from PET_MODULE, --no-python is from PET_NO_PYTHON)");
+}
+
+TEST(OptionTable, ExcludesOptionsThatThereAre) {
+  for (const OptionRow& row : OptionTable()) {
+    for (const std::string other : absl::StrSplit(row.excludes, ' ', absl::SkipEmpty())) {
+      ASSERT_NE(FindOption(other), nullptr) << row.name << " excludes " << other;
+    }
+  }
 }
 
 }  // namespace
