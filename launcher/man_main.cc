@@ -75,7 +75,7 @@ std::string Page(const std::string& name) {
   }
   if (name == "hlaunchd") {
     const char* const words[] = {"hlaunchd", "--help"};
-    return ManPage(name, "the node daemon of a cluster of one's own",
+    return ManPage(name, "the node daemon of your own cluster",
                    ParseDaemonOptions(2, words)->text_to_print.value_or(""));
   }
   if (name == "hlaunch-rendezvous") {

@@ -37,7 +37,7 @@ std::string HelpText() {
       "Makes the secret that the nodes of your jobs share, and keeps it where hlaunch finds it by\n"
       "itself: ~/.config/hlaunch/token. From then on your jobs of several nodes are encrypted, "
       "and\n"
-      "nobody without the token can join or end them. One that is there already is kept.\n\n",
+      "nobody without the token can join or end them. An existing token is kept.\n\n",
       DescribeOptions(TokenOptionRows()),
       "\nHosts that do not share your home directory need a copy of the file.\n"
       "A token for one job is made from that of a service (hlaunch-rendezvous): whoever has it\n"

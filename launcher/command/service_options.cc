@@ -33,7 +33,7 @@ constexpr uint16_t kEtcdPort = 2379;
 std::string ServiceHelp() {
   return absl::StrCat(
       "usage: hlaunch-rendezvous [options]\n\n"
-      "The rendezvous of many jobs as a service: says who is in which round, and holds no worker.\n"
+      "Forms the rounds of many jobs, as a service; runs no workers.\n"
       "A job begins with the first `hlaunch --rdzv-endpoint HOST:PORT --rdzv-id ID` that comes,\n"
       "and with the rules which that one brings along (--nnodes, --max-restarts, times).\n\n",
       DescribeOptions(ServiceOptionRows()),

@@ -39,7 +39,7 @@ std::string Help() {
   return absl::StrCat(
       "usage: hlaunchd [options]\n"
       "       hlaunchd head [options]\n\n"
-      "The node daemon of a cluster of one's own: brings the questions of this host's\n"
+      "The node daemon of your own cluster: brings the questions of this host's\n"
       "users to the head, and starts here what the head decides, as the user who asked.\n"
       "It runs as root, from hlaunchd.service; jobs go on without it. `hlaunch cluster\n"
       "init` and `hlaunch cluster join` set it up. With the word head it is the head of\n"

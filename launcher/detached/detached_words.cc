@@ -51,8 +51,7 @@ std::string LogsHelp() {
   return absl::StrCat(
       "usage: hlaunch logs [JOB] [-f] [--rank LIST] [--node NODE] [--since TIME]\n"
       "                    [--tail N|all] [-t] [--json]\n\n"
-      "Prints on stdout what a job that was started with --detach has said on stdout and stderr,\n"
-      "also after its end.",
+      "Prints the output of a detached job (stdout and stderr) on stdout, also after its end.",
       kWhichJob, "\n", DescribeOptions(LogsOptionRows()), "\nExit code: 0; 2 wrong usage; ",
       kExitRefused, " there is no such job.\n");
 }
@@ -64,8 +63,9 @@ std::string StopHelp() {
       "and\n"
       "SIGKILL after the job's --shutdown-timeout. Waits until nothing is left.",
       kWhichJob, "\n", DescribeOptions(StopOptionRows()),
-      "\nExit code: 0 it has ended, also before; 1 it does not end; 2 wrong usage; ", kExitRefused,
-      " there\nis no such job, or it was started on another host.\n");
+      "\nExit code: 0 the job has ended, now or earlier; 1 it could not be stopped; 2 wrong "
+      "usage;\n",
+      kExitRefused, " there is no such job, or it was started on another host.\n");
 }
 
 std::string KillHelp() {
@@ -74,8 +74,9 @@ std::string KillHelp() {
       "Ends a job at once, on all of its hosts: its workers get SIGKILL, and no time to save\n"
       "anything; `hlaunch stop` gives it. Waits until nothing is left.",
       kWhichJob, "\n", DescribeOptions(KillOptionRows()),
-      "\nExit code: 0 it has ended, also before; 1 it does not end; 2 wrong usage; ", kExitRefused,
-      " there\nis no such job, or it was started on another host.\n");
+      "\nExit code: 0 the job has ended, now or earlier; 1 it could not be stopped; 2 wrong "
+      "usage;\n",
+      kExitRefused, " there is no such job, or it was started on another host.\n");
 }
 
 absl::Status ReadTail(const TypedWords& read, DetachedOptions& options) {

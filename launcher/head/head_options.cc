@@ -42,7 +42,7 @@ const OptionRow kRows[] = {
 std::string Help() {
   return absl::StrCat(
       "usage: hlaunchd head [options]\n\n"
-      "The head of a cluster of one's own: knows its hosts and jobs, and starts each job where\n"
+      "The head of your own cluster: knows its hosts and jobs, and starts each job where\n"
       "there is room. `hlaunch cluster init` makes its folder. Jobs go on without it.\n\n",
       DescribeOptions(kRows));
 }

@@ -128,7 +128,7 @@ StartVerdict ExplainStart(const FailedStart& failed) {
     }
   }
   if (failed.timed_out) {
-    verdict.cause = absl::StrCat(failed.starter, " brought no answer for ", failed.waited_s, " s",
+    verdict.cause = absl::StrCat(failed.starter, " did not answer within ", failed.waited_s, " s",
                                  last.empty() ? "" : ": ", last);
     if (failed.starter == "ssh") {
       verdict.way_out = Fill(
@@ -149,9 +149,10 @@ StartVerdict ExplainStart(const FailedStart& failed) {
     }
     verdict.try_the_path = failed.exit_code == kExitNotFound;
     verdict.needs_program = true;
-    verdict.way_out = absl::StrCat("hlaunch is to be at ", failed.agent_path,
-                                   " there; name its place with --agent-path, or send it with "
-                                   "--push");
+    verdict.way_out =
+        absl::StrCat("expected hlaunch at ", failed.agent_path,
+                     " on that host; name its place with --agent-path, or send it with "
+                     "--push");
   }
   return verdict;
 }

@@ -39,7 +39,7 @@ absl::StatusOr<HereAnswer> AskHere(const std::string& socket, Duration patience)
 std::string HeadLine(const ClusterStatus& status) {
   if (status.connected) return absl::StrCat(status.head, ", connected\n");
   const std::string& why = status.trouble;
-  return absl::StrCat(status.head.empty() ? "nobody here says" : status.head, ", not connected",
+  return absl::StrCat(status.head.empty() ? "unknown" : status.head, ", not connected",
                       why.empty() ? "" : ": ", PrintableLine(why), "\n");
 }
 
@@ -71,7 +71,7 @@ std::string StatusText(const ClusterStatus& status) {
         ".\nTo make one: hlaunch cluster init. To join one: hlaunch cluster join\n");
   }
   return absl::StrCat(
-      "host         ", status.host.empty() ? "nobody here says" : status.host,
+      "host         ", status.host.empty() ? "unknown" : status.host,
       status.is_head ? ", the head's own" : "", "\nhead         ", HeadLine(status),
       "hlaunchd     ",
       status.daemon ? absl::StrCat("runs, version ", status.version)

@@ -30,22 +30,18 @@ constexpr OptionRow kTlsCert = {
     nullptr};
 constexpr OptionRow kTlsKey = {
     "", "", "--tls-key", "FILE", "the certificate's key (HLAUNCH_TLS_KEY)", nullptr};
-constexpr OptionRow kTlsCa = {"",
-                              "",
-                              "--tls-ca",
-                              "FILE",
-                              "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
-                              nullptr};
+constexpr OptionRow kTlsCa = {
+    "", "", "--tls-ca", "FILE", "trusted CA certificates (HLAUNCH_TLS_CA)", nullptr};
 constexpr OptionRow kJobsRendezvous = {
     "", "", "--rdzv-endpoint", "HOST[:PORT]", "the job's rendezvous (port 29400)", nullptr};
 constexpr OptionRow kAnswerTimeout = {
-    "", "", "--timeout", "S", "wait so long for all nodes to answer, at most 60 (10)", nullptr};
+    "", "", "--timeout", "S", "wait up to S seconds for answers (default 10, at most 60)", nullptr};
 constexpr OptionRow kHelp = {"", "-h", "--help", "", "print this text", nullptr};
 
 // The options of the commands. The parser of each command reads the values.
 const OptionRow kStatus[] = {
     {"", "", "--rdzv-endpoint", "HOST[:PORT]", "the rendezvous to ask (port 29400)", nullptr},
-    {"", "-w", "--watch", "", "go on showing it: drawn in place on a terminal, until q", nullptr},
+    {"", "-w", "--watch", "", "refresh until you press q", nullptr},
     {"", "", "--html", "FILE", "write what there is to see now as one HTML file, for a ticket",
      nullptr},
     kJson,
@@ -102,7 +98,7 @@ const OptionRow kUndrain[] = {
 };
 
 const OptionRow kAttach[] = {
-    {"", "", "--tail", "N|all", "begin with so many of the lines that are there (10)", nullptr},
+    {"", "", "--tail", "N|all", "start with the last N lines (default 10)", nullptr},
     kHelp,
 };
 
@@ -111,7 +107,7 @@ const OptionRow kLogs[] = {
     {"", "", "--rank", "LIST", "the lines of these ranks alone, as in 0-3,7", nullptr},
     {"", "", "--node", "NODE", "of a job of the cluster: of this host or node rank alone", nullptr},
     {"", "", "--since", "TIME", "nothing older: 10m, 2h, or 2026-11-25T16:41 in UTC", nullptr},
-    {"", "", "--tail", "N|all", "begin with so many of the lines that are there (all)", nullptr},
+    {"", "", "--tail", "N|all", "start with the last N lines (default all)", nullptr},
     {"", "-t", "--timestamps", "", "the time stands before each line", nullptr},
     {"", "", "--json", "", "print a JSON object for each line", nullptr},
     kHelp,
@@ -145,7 +141,7 @@ const OptionRow kDevices[] = {
 
 const OptionRow kCheck[] = {
     {"", "", "--full", "", "measure for longer, also memory and the log directory's disk", nullptr},
-    {"", "", "--devices", "KIND[:N]", "so many devices must work, as in hpu:8 (1)", nullptr},
+    {"", "", "--devices", "KIND[:N]", "require N working devices, e.g. hpu:8 (default 1)", nullptr},
     {"", "", "--log-dir", "DIR", "try to write there (TMPDIR, or /tmp)", nullptr},
     {"", "", "--master", "HOST", "this name must have an address", nullptr},
     kJson,
@@ -236,7 +232,7 @@ constexpr CommandRow kCommandRows[] = {
     {"undrain", "[JOB] NODE", "take back a drain", CommandProgram::kAgent, kNotTorchrun},
     {"attach", "[JOB]", "follow a detached job, or one of the cluster", CommandProgram::kHlaunch,
      kNotTorchrun},
-    {"logs", "[JOB] [-f]", "print what a detached job, or one of the cluster, has said",
+    {"logs", "[JOB] [-f]", "print the output of a detached job, or of one of the cluster",
      CommandProgram::kHlaunch, kNotTorchrun},
     {"stop", "[JOB]", "end a detached job, or one of the cluster, on all of its hosts",
      CommandProgram::kHlaunch, kNotTorchrun},

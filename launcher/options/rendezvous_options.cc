@@ -363,7 +363,7 @@ const OptionRow kRendezvousRows[] = {
      "end the job once N restarts in a row bring it no further by its steps (0: never)",
      SetMaxStuckRestarts},
     {"", "", "--restart-window", "S",
-     "a restart counts against --max-restarts for so long (for ever)",
+     "time after which a restart no longer counts against --max-restarts (default: never)",
      [](string_view text, Options& options) {
        return SetDuration(text, 0, &options.policy.restart_window);
      }},
@@ -402,7 +402,7 @@ const OptionRow kRendezvousRows[] = {
        return SetAction(text, &options.policy.preflight_action);
      }},
     {"", "", "--preflight-share", "PERCENT",
-     "of the nodes: so many may be excluded as bad, at least one (25)", SetPreflightShare},
+     "largest share of nodes to exclude as bad, at least one (default 25)", SetPreflightShare},
     {"", "", "--health-interval", "S",
      "while workers run, check the nodes so often and name what becomes worse; 0: never (60)",
      SetHealthInterval},
@@ -436,7 +436,7 @@ const OptionRow kRendezvousRows[] = {
     {"", "", "--local-addr", "HOST", "what this node is reached at (the way to the others decides)",
      SetLocalAddr, kPet},
     Excluding("--nnodes --node-rank", nullptr,
-              {"", "", "--standalone", "", "one node that meets nobody; the same as --nnodes 1",
+              {"", "", "--standalone", "", "run on this node only; the same as --nnodes 1",
                SetNothing, kPet}),
     {"", "", "--token-file", "FILE",
      "secret that all nodes share (HLAUNCH_TOKEN_FILE, HLAUNCH_TOKEN, ~/.config/hlaunch/token; see "
@@ -455,7 +455,7 @@ const OptionRow kRendezvousRows[] = {
      [](string_view text, Options& options) {
        return SetFile(text, &options.meeting.certificates.key);
      }},
-    {"", "", "--tls-ca", "FILE", "the authorities whose certificates are believed (HLAUNCH_TLS_CA)",
+    {"", "", "--tls-ca", "FILE", "trusted CA certificates (HLAUNCH_TLS_CA)",
      [](string_view text, Options& options) {
        return SetFile(text, &options.meeting.certificates.authority);
      }},

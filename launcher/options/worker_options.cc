@@ -209,7 +209,7 @@ const OptionRow kWorkerRows[] = {
     {"", "", "--stall-action", "fail|warn", "it is killed and has failed (fail), or is only named",
      SetStallAction},
     {"", "", "--hang-timeout", "auto|S|off",
-     "ranks that stand still for so long are told of, and who holds them up (auto: learnt)",
+     "report a hang after S seconds and name the rank that blocks (auto: adaptive)",
      SetHangTimeout},
     {"", "", "--hang-action", "warn|fail",
      "who holds them up is only named (warn), or killed and has failed", SetHangAction},

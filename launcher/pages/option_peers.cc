@@ -106,7 +106,7 @@ constexpr OptionPeer kPeers[] = {
     // In a cluster.
     {"--cluster", "better: [in a cluster](clusters.md) nodes, rank and endpoint need not be typed",
      "under Slurm it knows the nodes too"},
-    {"--nodes", "better: a cluster of one's own places jobs", ""},
+    {"--nodes", "better: your own cluster places jobs", ""},
     {"--constraint", "better: the same", ""},
     {"--exclusive", "better: the same", ""},
     {"--cluster-file", "better: a site's own systems", ""},

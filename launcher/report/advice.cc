@@ -141,9 +141,9 @@ constexpr Row kRows[] = {
      "a debugger found standard input at its end: of several workers local rank 0 alone reads it, "
      "and only with --stdin; or start one worker (--nproc-per-node 1)"},
     {{"ends in CR LF", "", ""},
-     "it was edited on Windows: sed -i 's/\\r$//' on the script mends it"},
+     "it was edited on Windows: sed -i 's/\\r$//' on the script fixes it"},
     {{"file too short", "invalid ELF header", "wrong ELF class"},
-     "that library is damaged, or of another machine, {where}: install it anew"},
+     "that library {where} is corrupt or built for another architecture: install it anew"},
     {{"where PYTHONHOME or its", "", ""},
      "unset PYTHONHOME on {host}, or let it name the Python that is to run"},
     {{"cannot open shared object file", "", ""},
@@ -156,7 +156,7 @@ constexpr Row kRows[] = {
      "it cannot be imported {where}: install it there for the Python that ran, or name "
      "another one with PYTHON_EXEC"},
     {{"SyntaxError", "IndentationError", "TabError"},
-     "the script cannot be read by the Python that ran {where}: mend it, or name a newer Python "
+     "the script cannot be read by the Python that ran {where}: fix it, or name a newer Python "
      "with PYTHON_EXEC"},
     {{"can't open file", "FileNotFoundError", "No such file or directory"},
      "it is missing {where}: every node needs it under the same path"},
@@ -429,7 +429,7 @@ std::string ForJob(const Outcome& outcome) {
       return "all nodes need the same --rdzv-id, --nnodes and token";
     case kExitJoinTimeout:
       if (absl::StrContains(outcome.reason, kWasRefused)) {
-        return "no node need be started: mend what the refused one was refused for";
+        return "no node need be started: fix what the refused one was refused for";
       }
       return "start the missing nodes, or give them longer with --join-timeout";
     case kExitRendezvousLost:

@@ -87,7 +87,7 @@ ConnectionVerdict JudgeConnection(const FirstWords& words, const PortRule& rule)
       return {To::kNobody, kTokenDemanded,
               rule.server_name == kAnyServerName ? "it has no certificate" : "it has no token"};
     case Kind::kMore:
-      return {To::kNobody, "", "it did not end its first message"};
+      return {To::kNobody, "", "its first message was incomplete"};
     case Kind::kNone:
     case Kind::kOther:
       break;

@@ -157,7 +157,7 @@ class Started(SshTest):
             (lambda: self.ssh.end_sshd(node), {}, (), "Connection refused.*sshd"),
             (lambda: None, {}, ("--agent-path", script), r"hlaunch there is 9\.9\.9\+fedcba"),
             (lambda: None, {}, ("--launch-agent", "sh -c 'exec sleep 60'", "--join-timeout", 2),
-             "sh brought no answer for 2 s"),
+             "sh did not answer within 2 s"),
         ]
         for plant, more, words, says in faults:
             plant()

@@ -84,7 +84,7 @@ PLANTS = [
     Plant("disk_full", 1, r"No space left on device", "df -h"),
     Plant("permission", 1, r"PermissionError", "owner and mode"),
     Plant("out_of_address_space", 1, r"MemoryError", "memory"),
-    Plant("syntax_error", 1, r"SyntaxError", "mend it"),
+    Plant("syntax_error", 1, r"SyntaxError", "fix it"),
     Plant("missing_file", 1, r"FileNotFoundError: .*data\.bin", "every node"),
     Plant("recursion", 1, r"RecursionError", "without end"),
     Plant("value_error", 1, r"ValueError: bad batch", options=("--max-restarts", "2"),

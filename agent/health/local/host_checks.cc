@@ -168,7 +168,7 @@ CheckResult CheckName(const std::string& host) {
   } else {
     result.state = CheckState::kFail;
     result.reason = std::string(addresses.status().message());
-    result.advice = "mend /etc/hosts or the name server, or give an address";
+    result.advice = "fix /etc/hosts or the name server, or give an address";
   }
   return result;
 }

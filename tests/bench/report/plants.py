@@ -355,7 +355,7 @@ STARTS = [plant for plants in [
           r"VIRTUAL_ENV|venv/bin/python", hosts=(1,),
           env={"VIRTUAL_ENV": "{here}/venv", "PATH": "{here}/venv/bin:/usr/bin:/bin", "PYTHON_EXEC": None},
           torchrun=False),
-    start("a syntax error", ("broken.py",), r"SyntaxError", "mend it"),
+    start("a syntax error", ("broken.py",), r"SyntaxError", "fix it"),
     start("a missing import", ("importer.py",), r"ModuleNotFoundError", "install it there"),
     start("a library that Python cannot load", ("library.py",), r"libno_such_thing\.so\.3",
           "install|LD_LIBRARY_PATH"),

@@ -89,7 +89,7 @@ TEST(ExplainStart, ASilentStarterIsTimedOut) {
   failed.exit_code.reset();
   failed.timed_out = true;
   failed.waited_s = 20;
-  EXPECT_THAT(ExplainStart(failed).cause, HasSubstr("ssh brought no answer for 20 s"));
+  EXPECT_THAT(ExplainStart(failed).cause, HasSubstr("ssh did not answer within 20 s"));
 }
 
 TEST(RepeatsTheEnd, OnlyWhatSrunSaysOfTheExitCode) {

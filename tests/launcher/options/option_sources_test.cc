@@ -228,7 +228,7 @@ TEST(ParseOptions, LetsAVariableWinNoQuarrelWithWhatIsTyped) {
 
 TEST(OptionTable, ExcludesOptionsThatThereAre) {
   for (const OptionRow& row : OptionTable()) {
-    for (const std::string other : absl::StrSplit(row.excludes, ' ', absl::SkipEmpty())) {
+    for (const absl::string_view other : absl::StrSplit(row.excludes, ' ', absl::SkipEmpty())) {
       ASSERT_NE(FindOption(other), nullptr) << row.name << " excludes " << other;
     }
   }

@@ -45,7 +45,7 @@ TEST(AdviceFor, NamesTheWayOut) {
       {"OSError: libnccl.so.2: cannot open shared object file: No such file or directory",
        "LD_LIBRARY_PATH"},
       {"ImportError: /x/ext.so: undefined symbol: _ZN2at4_ops", "another version"},
-      {"ImportError: /x/ext.so: file too short", "damaged"},
+      {"ImportError: /x/ext.so: file too short", "corrupt"},
       {"OSError: [Errno 27] File too large", "ulimit -f"},
       {"AssertionError: Torch not compiled with CUDA enabled", "a torch with CUDA"},
       {"RuntimeError: Distributed package doesn't have NCCL built in", "gloo"},

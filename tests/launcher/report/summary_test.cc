@@ -152,6 +152,7 @@ TEST(SummaryLines, BeginWithWhatTheMissingWorkerDid) {
       "job failed: rank 2 (node1) exited with code 0 before the others were done: rank 0 (node0, "
       "local rank 0, pid 4242) exited with code 1: RuntimeError: Connection closed by peer\n"))
       << Report(outcome);
+  outcome.awaited[0].exited = false;
   outcome.awaited[0].did = "left the group before barrier #7";
   EXPECT_TRUE(absl::StartsWith(Report(outcome),
                                "job failed: rank 2 (node1) left the group before barrier #7: rank "
@@ -297,7 +298,7 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
       {kExitJoinTimeout,
        "gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes",
        "job failed: gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes\n"
-       "  advice: no node need be started: mend what the refused one was refused for"},
+       "  advice: no node need be started: fix what the refused one was refused for"},
       {kExitRendezvousLost, "",
        "job failed: the host of the rendezvous was not heard of any more\n"
        "  advice: look at that host first, then at the network to it; --loss-limit sets the "
