@@ -87,10 +87,17 @@ say_size() {
 free_megabytes() { df -Pm "$1" | awk 'NR == 2 { print $4 }'; }
 
 # Configures with the preset $1 (further words are cmake's) unless that was done since the presets
-# changed. Debian's cmake and ninja come first: the packages above are made for them.
+# changed. Debian's cmake and ninja come first: the packages above are made for them. Sanitizers run
+# with the clang that they bring; the presets take any compiler.
 configure() {
   local preset=$1 dir=build
   shift
+  case $preset in
+    asan | tsan)
+      set -- -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 -DHLAUNCH_WERROR=ON \
+        -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld "$@"
+      ;;
+  esac
   case $preset in release | test) ;; *) dir=build-$preset ;; esac
   local stamp="$dir/configured-$preset" wanted="$*"
   if [[ -f $stamp && $(< "$stamp") == "$wanted" && $stamp -nt CMakePresets.json ]]; then
