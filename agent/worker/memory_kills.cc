@@ -4,8 +4,6 @@
 #include "agent/worker/memory_kills.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -13,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -20,10 +19,7 @@ namespace {
 // Version 1 says "no limit" with the largest multiple of a page.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string ReadFile(const std::string& path) { return ReadWholeFile(path).value_or(""); }
 
 std::optional<uint64_t> Number(absl::string_view text) {
   uint64_t number = 0;

@@ -5,12 +5,12 @@
 
 #include "launcher/cluster/system_row.h"
 
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/words/printable.h"
 #include "nlohmann/json.hpp"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -182,13 +182,12 @@ const std::vector<SystemRow>& KnownSystems() {
 }
 
 absl::StatusOr<std::vector<SystemRow>> ReadSystems(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError("it cannot be read");
-  std::string text(kMaxFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) return absl::InvalidArgumentError("it is larger than 1 MiB");
-  const json content = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxFileBytes);
+  if (absl::IsResourceExhausted(text.status())) {
+    return absl::InvalidArgumentError("it is larger than 1 MiB");
+  }
+  if (!text.ok()) return absl::NotFoundError("it cannot be read");
+  const json content = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (content.is_discarded()) return absl::InvalidArgumentError("it is no JSON");
   if (!content.is_object() || !content.contains("systems") || !content["systems"].is_array()) {
     return absl::InvalidArgumentError(R"(expected {"systems": [...]})");

@@ -3,10 +3,8 @@
 
 #include "launcher/daemon/daemon_config.h"
 
-#include <cerrno>
 #include <climits>
 #include <cstring>
-#include <fstream>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -19,6 +17,7 @@
 #include "launcher/options/option_table.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -208,17 +207,11 @@ absl::StatusOr<DaemonConfig> ParseDaemonConfig(string_view text, string_view fil
 }
 
 absl::StatusOr<DaemonConfig> ReadDaemonConfig(const std::string& path) {
-  const auto fail = [&path] {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
-  };
-  std::ifstream file(path);
-  if (!file && errno == ENOENT) return DaemonConfig();
-  if (!file) return fail();
-  std::string text, line;
-  while (std::getline(file, line)) absl::StrAppend(&text, line, "\n");
-  if (file.bad()) return fail();
-  return ParseDaemonConfig(text, path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (text.ok()) return ParseDaemonConfig(*text, path);
+  if (absl::IsNotFound(text.status())) return DaemonConfig();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read ", path, ": ", text.status().message()));
 }
 
 }  // namespace hlaunch

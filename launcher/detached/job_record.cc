@@ -7,8 +7,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -47,10 +45,9 @@ absl::Status WriteJson(const std::string& path, const json& value) {
 }
 
 absl::StatusOr<json> ReadJson(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("there is no ", path));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  json value = json::parse(text, nullptr, false);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return absl::NotFoundError(absl::StrCat("there is no ", path));
+  json value = json::parse(*text, nullptr, false);
   if (value.is_object()) return value;
   return absl::InvalidArgumentError(absl::StrCat(path, " cannot be read"));
 }

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,6 +16,7 @@
 #include "launcher/words/endpoint.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 #include "rendezvous/etcd/etcd_keeper.h"
 #include "rendezvous/trust/sealed_text.h"
 
@@ -30,15 +29,11 @@ using std::chrono::milliseconds;
 constexpr Duration kAskEtcdAgain = milliseconds(500);
 
 absl::StatusOr<std::string> ReadTextFile(absl::string_view option, const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!(content << file.rdbuf())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        option, " '", path, "': ",
-        errno == 0 ? "it is empty" : absl::StrCat("cannot read it: ", std::strerror(errno))));
-  }
-  return content.str();
+  absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (text.ok() && !text->empty()) return text;
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, " '", path, "': ",
+      text.ok() ? "it is empty" : absl::StrCat("cannot read it: ", text.status().message())));
 }
 
 // Reads NAME:PASSWORD from the first line of the file.

@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 #include "proto/cluster/json_fields.h"
 
 namespace hlaunch {
@@ -37,10 +36,9 @@ absl::Status Wrong(const std::filesystem::path& path, const absl::Status& why) {
 
 // No other user can write into the folder, so the file needs no further checks.
 absl::StatusOr<nlohmann::json> ReadJson(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!file) return Wrong(path, absl::UnavailableError("it cannot be read"));
-  absl::StatusOr<nlohmann::json> json = ParseObject(text);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path);
+  if (!text.ok()) return Wrong(path, absl::UnavailableError("it cannot be read"));
+  absl::StatusOr<nlohmann::json> json = ParseObject(*text);
   return json.ok() ? json : Wrong(path, json.status());
 }
 

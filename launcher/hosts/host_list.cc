@@ -4,10 +4,7 @@
 #include "launcher/hosts/host_list.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
@@ -20,6 +17,7 @@
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -300,18 +298,12 @@ absl::Status DivideRanks(const HostWish& wish, std::vector<TargetHost>& hosts) {
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  if (file.is_open()) {
-    text.resize(kMaxFile + 1);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  }
-  if (!file.is_open() || file.bad()) {
-    return InvalidArgumentError(absl::StrCat(PrintableLine(path), ": ", std::strerror(errno)));
-  }
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() <= kMaxFile) return text;
-  return InvalidArgumentError(absl::StrCat(PrintableLine(path), " is larger than 4 MiB"));
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxFile);
+  if (text.ok()) return text;
+  return InvalidArgumentError(
+      absl::IsResourceExhausted(text.status())
+          ? absl::StrCat(PrintableLine(path), " is larger than 4 MiB")
+          : absl::StrCat(PrintableLine(path), ": ", text.status().message()));
 }
 
 }  // namespace hlaunch

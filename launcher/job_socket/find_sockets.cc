@@ -5,8 +5,6 @@
 
 #include <sys/stat.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -14,16 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/job_socket/ask_socket.h"
 #include "proto/base/clock.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(2);
-
-std::string SocketsOfThisHost() {
-  std::ifstream file("/proc/net/unix");
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Whether the process that the socket's name tells is one of that user. Others may choose the name.
 bool IsOfItsUser(const JobSocketName& socket) {
@@ -38,7 +32,7 @@ FoundJobs FindJobs(std::optional<uid_t> uid) {
   std::vector<std::pair<JobSocketName, SocketQuestion>> asked;
   FoundJobs found;
   Instant deadline = MonotonicClock().Now() + kPatience;
-  for (JobSocketName& socket : JobSocketsIn(SocketsOfThisHost(), uid)) {
+  for (JobSocketName& socket : JobSocketsIn(ReadWholeFile("/proc/net/unix").value_or(""), uid)) {
     absl::StatusOr<SocketQuestion> question =
         SocketQuestion::Send(socket, "who", nlohmann::json::object(), deadline);
     if (question.ok()) {

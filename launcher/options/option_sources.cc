@@ -4,10 +4,7 @@
 #include "launcher/options/option_sources.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,6 +19,7 @@
 #include "launcher/words/spelling.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
@@ -179,17 +177,13 @@ absl::StatusOr<Config> ParseConfig(string_view text, string_view file) {
 }
 
 absl::StatusOr<Config> ReadConfig(const std::string& path) {
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(kMaxConfigBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (stream.bad() || !stream.eof() || (text.empty() && errno != 0)) {
-    if (text.size() > kMaxConfigBytes) return Wrong(path, "", "is larger than a mebibyte");
-    return InvalidArgumentError(absl::StrCat("cannot read the configuration ", path, ": ",
-                                             std::strerror(errno != 0 ? errno : EIO)));
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxConfigBytes);
+  if (text.ok()) return ParseConfig(*text, path);
+  if (absl::IsResourceExhausted(text.status())) {
+    return Wrong(path, "", "is larger than a mebibyte");
   }
-  return ParseConfig(text, path);
+  return InvalidArgumentError(
+      absl::StrCat("cannot read the configuration ", path, ": ", text.status().message()));
 }
 
 }  // namespace hlaunch

@@ -12,9 +12,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <sstream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -27,19 +24,13 @@
 #include "launcher/remote/conductor.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
+#include "proto/base/user_files.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr Duration kAnswerTime = std::chrono::seconds(5);
 constexpr size_t kMaxAnswer = 64 << 10;
-
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // Whether one of the files that ssh reads may name jump hosts.
 bool ConfigurationMay(const Starter& starter) {
@@ -53,8 +44,9 @@ bool ConfigurationMay(const Starter& starter) {
        !error && entry != end; entry.increment(error)) {
     paths.push_back(entry->path());
   }
-  return std::any_of(paths.begin(), paths.end(),
-                     [](const auto& path) { return MayNameJumpHosts(ReadFile(path)); });
+  return std::any_of(paths.begin(), paths.end(), [](const auto& path) {
+    return MayNameJumpHosts(ReadWholeFile(path).value_or(""));
+  });
 }
 
 // Reads `fd` until its end. Empty if the deadline passes first.

@@ -16,7 +16,6 @@
 #include <cstring>
 #include <system_error>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
@@ -106,6 +105,25 @@ absl::Status Replace(const std::string& path, absl::string_view text, const NewF
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) {
+    return errno == ENOENT ? absl::NotFoundError(std::strerror(ENOENT)) : Failed(errno);
+  }
+  std::string text;
+  for (size_t length = 0;;) {
+    text.resize(length + std::min(most + 1 - length, kPiece + length));
+    const ssize_t n = ::read(file.get(), &text[length], text.size() - length);
+    if (n < 0 && errno != EINTR) return Failed(errno);
+    length += static_cast<size_t>(std::max<ssize_t>(n, 0));
+    if (length > most)
+      return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " bytes"));
+    if (n != 0) continue;
+    text.resize(length);
+    return text;
+  }
+}
 
 absl::Status MakeFolders(const std::filesystem::path& folder) {
   if (folder.empty() || ::access(folder.c_str(), F_OK) == 0) return absl::OkStatus();

@@ -5,10 +5,12 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 // Files and folders that a user named.
@@ -20,6 +22,14 @@ namespace hlaunch {
 // Errors:
 //   InvalidArgument - a folder cannot be made; the message names it.
 absl::Status MakeFolders(const std::filesystem::path& folder);
+
+// Returns the content of the file at `path`, which may be a pipe or a file of the kernel.
+//
+// Errors: the messages say why, but not where.
+//   NotFound - there is no such file.
+//   ResourceExhausted - it has more than `most` bytes.
+//   Unavailable - it cannot be read, or is a directory.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most = 64 << 20);
 
 // How WriteWholeFile makes a file. A value.
 struct NewFile {

@@ -4,9 +4,7 @@
 #include "rendezvous/kubernetes/api_client.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include "proto/base/address.h"
 #include "proto/base/now.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
 #include "rendezvous/kubernetes/api_objects.h"
 #include "rendezvous/listening/lookup.h"
 #include "rendezvous/listening/plain_trouble.h"
@@ -38,13 +37,9 @@ constexpr size_t kMostFileBytes = size_t{1} << 20;
 constexpr size_t kMostWords = 500;  // Characters shown of a server's message.
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, absl::string_view what) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string content(kMostFileBytes, '\0');
-  file.read(content.data(), static_cast<std::streamsize>(content.size()));
-  content.resize(static_cast<size_t>(std::max<std::streamsize>(0, file.gcount())));
-  if (!content.empty()) return content;
-  const std::string why = errno == 0 ? "it is empty" : std::strerror(errno);
+  absl::StatusOr<std::string> content = ReadWholeFile(path, kMostFileBytes);
+  if (content.ok() && !content->empty()) return content;
+  const absl::string_view why = content.ok() ? "it is empty" : content.status().message();
   return absl::FailedPreconditionError(absl::StrCat("cannot read ", path, ", ", what, ": ", why));
 }
 

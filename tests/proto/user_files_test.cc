@@ -53,6 +53,17 @@ class WriteWholeFileTest : public testing::Test {
   const std::string path_ = folder_ + "/file";
 };
 
+TEST_F(WriteWholeFileTest, IsReadBackUpToALimit) {
+  const std::string text(100'000, 'x');
+  ASSERT_TRUE(WriteWholeFile(path_, text).ok());
+  EXPECT_EQ(*ReadWholeFile(path_), text);
+  EXPECT_EQ(ReadWholeFile(path_, text.size())->size(), text.size());
+  EXPECT_TRUE(absl::IsResourceExhausted(ReadWholeFile(path_, text.size() - 1).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReadWholeFile(path_ + "x").status()));
+  EXPECT_EQ(ReadWholeFile(folder_).status().message(), "Is a directory");
+  EXPECT_FALSE(ReadWholeFile("/proc/self/status")->empty());  // Its size is said to be 0.
+}
+
 TEST_F(WriteWholeFileTest, ReplacesAFileAndLeavesNoOther) {
   ASSERT_TRUE(WriteWholeFile(path_, "a longer text").ok());
   ASSERT_TRUE(WriteWholeFile(path_, "short").ok());
