@@ -3,17 +3,14 @@
 
 #include "launcher/ask/ask_options.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
-#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
-#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -55,27 +52,13 @@ std::string StacksHelp() {
 
 absl::StatusOr<RankQuestion> ReadQuestion(const TypedWords& read) {
   RankQuestion question;
-  if (read.Has("--rank")) {
-    const std::string text = read.Get("--rank", "");
-    const bool right = text.find_first_not_of("0123456789,-") == text.npos;
-    if (right) question.ranks = ParseRankList(text);
-    if (question.ranks.empty()) {
-      return InvalidArgumentError(
-          absl::StrCat("--rank '", PrintableLine(text), "': expected ranks as in 0-3,7"));
-    }
-    std::sort(question.ranks.begin(), question.ranks.end());
-  }
-  const int most =
-      static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(kMaxPatience).count());
-  if (read.Has("--timeout")) {
-    const std::string text = read.Get("--timeout", "");
-    int seconds = 0;
-    if (!ReadWholeSeconds(text, 1, most, &seconds)) {
-      return InvalidArgumentError(absl::StrCat("--timeout '", PrintableLine(text),
-                                               "': expected a number of seconds from 1 to ", most));
-    }
-    question.patience = std::chrono::seconds(seconds);
-  }
+  HLAUNCH_RETURN_IF_ERROR(read.ReadRanks("--rank", &question.ranks));
+  const auto in_seconds = [](Duration time) {
+    return static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(time).count());
+  };
+  int seconds = in_seconds(question.patience);
+  HLAUNCH_RETURN_IF_ERROR(read.ReadSeconds("--timeout", 1, in_seconds(kMaxPatience), &seconds));
+  question.patience = std::chrono::seconds(seconds);
   question.native = read.Has("--native");
   return question;
 }

@@ -10,8 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
-#include "launcher/values/seconds.h"
-#include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
 
@@ -57,13 +55,8 @@ absl::Status ReadRequest(const TypedWords& read, DrainRequest& request) {
     if (absl::ascii_iscntrl(letter)) return InvalidArgumentError("--reason: expected one line");
   }
   if (!read.Has("--within")) return absl::OkStatus();
-  const std::string text = read.Get("--within", "");
   int seconds = 0;
-  if (!ReadWholeSeconds(text, 1, kMostSeconds, &seconds)) {
-    return InvalidArgumentError(absl::StrCat("--within '", PrintableLine(text),
-                                             "': expected a number of seconds from 1 to ",
-                                             kMostSeconds));
-  }
+  HLAUNCH_RETURN_IF_ERROR(read.ReadSeconds("--within", 1, kMostSeconds, &seconds));
   request.within = std::chrono::seconds(seconds);
   return absl::OkStatus();
 }

@@ -8,7 +8,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -16,6 +15,7 @@
 #include "launcher/options/help_text.h"
 #include "launcher/options/read_words.h"
 #include "launcher/values/option_values.h"
+#include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/version.h"
 #include "proto/base/status_macros.h"
@@ -57,20 +57,6 @@ std::string ServiceHelp() {
 
 std::string Versions(bool inside) {
   return absl::StrCat(kServiceProgram, " ", VersionText(), "\n", inside ? kBuiltWith : "");
-}
-
-bool IsPort(absl::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-}
-
-absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
-  // A port alone means all addresses.
-  const bool port_only = IsPort(text) || (absl::StartsWith(text, ":") && IsPort(text.substr(1)));
-  const std::string whole =
-      port_only ? absl::StrCat("[::]:", absl::StripPrefix(text, ":")) : std::string(text);
-  absl::StatusOr<Endpoint> endpoint = ParseEndpoint(whole, kDefaultRdzvPort);
-  if (endpoint.ok() && endpoint->host == "::") endpoint->host.clear();
-  return endpoint;
 }
 
 absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::Status& status) {
@@ -236,7 +222,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
   }
   if (read.Has("--listen")) {
     const std::string text = read.Get("--listen", "");
-    const absl::StatusOr<Endpoint> listen = ParseListen(text);
+    const absl::StatusOr<Endpoint> listen = ParseListenPlace(text, kDefaultRdzvPort);
     if (!listen.ok()) return Wrong("--listen", text, listen.status());
     options.listen = *listen;
   }
@@ -248,8 +234,7 @@ absl::StatusOr<ServiceOptions> ParseServiceOptions(int argc, const char* const* 
                           read.Get("--tls-ca", "")};
   options.tls = read.Get("--tls", "");
   const std::string max_jobs = read.Get("--max-jobs", absl::StrCat(options.max_jobs));
-  if (!IsPort(max_jobs) || !absl::SimpleAtoi(max_jobs, &options.max_jobs) || options.max_jobs < 1 ||
-      options.max_jobs > kMostJobs) {
+  if (!ParseInt(max_jobs, 1, kMostJobs, &options.max_jobs)) {
     return Wrong("--max-jobs", max_jobs,
                  InvalidArgumentError(absl::StrCat("expected a number from 1 to ", kMostJobs)));
   }

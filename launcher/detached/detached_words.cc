@@ -3,7 +3,6 @@
 
 #include "launcher/detached/detached_words.h"
 
-#include <algorithm>
 #include <climits>
 
 #include "absl/strings/str_cat.h"
@@ -12,12 +11,10 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/read_words.h"
-#include "launcher/values/seconds.h"
 #include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
-#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -93,25 +90,11 @@ absl::Status ReadTail(const TypedWords& read, DetachedOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status ReadRanks(const TypedWords& read, DetachedOptions& options) {
-  if (!read.Has("--rank")) return absl::OkStatus();
-  const std::string text = read.Get("--rank", "");
-  if (text.find_first_not_of("0123456789,-") == text.npos) options.ranks = ParseRankList(text);
-  std::sort(options.ranks.begin(), options.ranks.end());
-  if (!options.ranks.empty()) return absl::OkStatus();
-  return InvalidArgumentError(
-      absl::StrCat("--rank '", PrintableLine(text), "': expected ranks as in 0-3,7"));
-}
-
 absl::Status ReadGrace(const TypedWords& read, DetachedOptions& options) {
   constexpr int kMost = 24 * 3600;
   if (!read.Has("--grace")) return absl::OkStatus();
-  const std::string text = read.Get("--grace", "");
   int seconds = 0;
-  if (!ReadWholeSeconds(text, 0, kMost, &seconds)) {
-    return InvalidArgumentError(absl::StrCat("--grace '", PrintableLine(text),
-                                             "': expected a number of seconds, at most ", kMost));
-  }
+  HLAUNCH_RETURN_IF_ERROR(read.ReadSeconds("--grace", 0, kMost, &seconds));
   options.grace = std::chrono::seconds(seconds);
   return absl::OkStatus();
 }
@@ -139,7 +122,7 @@ absl::StatusOr<DetachedOptions> Parse(absl::string_view word, absl::Span<const O
   options.node = read.Get("--node", "");
   options.since = read.Get("--since", "");
   HLAUNCH_RETURN_IF_ERROR(ReadTail(read, options));
-  HLAUNCH_RETURN_IF_ERROR(ReadRanks(read, options));
+  HLAUNCH_RETURN_IF_ERROR(read.ReadRanks("--rank", &options.ranks));
   HLAUNCH_RETURN_IF_ERROR(ReadGrace(read, options));
   return options;
 }

@@ -3,13 +3,10 @@
 
 #include "launcher/head/head_options.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/option_table.h"
 #include "launcher/options/read_words.h"
@@ -52,20 +49,9 @@ absl::Status Wrong(absl::string_view name, absl::string_view value, const absl::
       absl::StrCat(name, " '", PrintableLine(value), "': ", status.message()));
 }
 
-// A port alone stands for all addresses.
-absl::StatusOr<Endpoint> ParseListen(absl::string_view text) {
-  const absl::string_view port = absl::StripPrefix(text, ":");
-  const bool port_only =
-      !port.empty() && std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
-  absl::StatusOr<Endpoint> endpoint =
-      ParseEndpoint(port_only ? absl::StrCat("[::]:", port) : std::string(text), kClusterPort);
-  if (endpoint.ok() && endpoint->host == "::") endpoint->host.clear();
-  return endpoint;
-}
-
 absl::Status ReadPlaces(const TypedWords& read, HeadOptions* options) {
   const std::string listen = read.Get("--listen", absl::StrCat(kClusterPort));
-  const absl::StatusOr<Endpoint> endpoint = ParseListen(listen);
+  const absl::StatusOr<Endpoint> endpoint = ParseListenPlace(listen, kClusterPort);
   if (!endpoint.ok()) return Wrong("--listen", listen, endpoint.status());
   options->listen = *endpoint;
   options->join_at = read.Get("--join-at", "");

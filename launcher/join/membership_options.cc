@@ -3,7 +3,6 @@
 
 #include "launcher/join/membership_options.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -13,7 +12,6 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/help_text.h"
 #include "launcher/options/read_words.h"
-#include "launcher/words/parse_int.h"
 #include "launcher/words/printable.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/cluster_messages.h"
@@ -109,14 +107,7 @@ absl::StatusOr<std::string> ReadHostName(absl::string_view what, const std::stri
 }
 
 absl::StatusOr<Endpoint> ReadListen(const std::string& text) {
-  int port = 0;
-  if (std::all_of(text.begin(), text.end(), absl::ascii_isdigit) &&
-      !ParseInt(text, 1, 65535, &port)) {
-    return InvalidArgumentError(
-        StrCat("--listen '", PrintableLine(text), "': expected a port from 1 to 65535"));
-  }
-  if (port != 0) return Endpoint{"", static_cast<uint16_t>(port)};
-  absl::StatusOr<Endpoint> read = ParseEndpoint(text, kClusterPort);
+  absl::StatusOr<Endpoint> read = ParseListenPlace(text, kClusterPort);
   if (read.ok() && read->port != 0) return read;
   return InvalidArgumentError(StrCat("--listen '", PrintableLine(text), "': ",
                                      read.ok() ? "expected a port" : read.status().message()));

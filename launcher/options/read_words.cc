@@ -4,15 +4,18 @@
 #include "launcher/options/read_words.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
 #include "launcher/words/shell_words.h"
 #include "launcher/words/spelling.h"
 #include "proto/base/status_macros.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
@@ -91,6 +94,27 @@ bool TypedWords::Has(string_view name) const { return Find(given, name) != nullp
 std::string TypedWords::Get(string_view name, string_view otherwise) const {
   const TypedOption* found = Find(given, name);
   return found == nullptr ? std::string(otherwise) : found->value;
+}
+
+absl::Status TypedWords::ReadSeconds(string_view name, int min, int max, int* out) const {
+  const std::string text = Get(name, "");
+  if (!Has(name) || ReadWholeSeconds(text, min, max, out)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " '", PrintableLine(text), "': expected a number of seconds from ", min, " to ", max));
+}
+
+absl::Status TypedWords::ReadRanks(string_view name, std::vector<Rank>* out) const {
+  if (!Has(name)) return absl::OkStatus();
+  const std::string text = Get(name, "");
+  std::vector<Rank> ranks;
+  if (text.find_first_not_of("0123456789,-") == text.npos) ranks = ParseRankList(text);
+  if (ranks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " '", PrintableLine(text), "': expected ranks as in 0-3,7"));
+  }
+  std::sort(ranks.begin(), ranks.end());
+  *out = std::move(ranks);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TypedWords> ReadWords(string_view name, absl::Span<const OptionRow> table,

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "launcher/options/option_table.h"
+#include "proto/contract/ids.h"
 
 // Divides a command line into the options of a table and the rest. Values are not read here.
 
@@ -30,6 +31,14 @@ struct TypedWords {
   // `name` is the long name, with dashes.
   bool Has(absl::string_view name) const;
   std::string Get(absl::string_view name, absl::string_view otherwise) const;
+
+  // Reads a time in whole seconds, from `min` to `max`, or ranks such as 0-3,7, which are sorted
+  // then. Leaves `*out` alone if the option was not typed.
+  //
+  // Errors:
+  //   InvalidArgument - one line that names option and value, and what is accepted.
+  absl::Status ReadSeconds(absl::string_view name, int min, int max, int* out) const;
+  absl::Status ReadRanks(absl::string_view name, std::vector<Rank>* out) const;
 };
 
 // Where options may stand on the command line.

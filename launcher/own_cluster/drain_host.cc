@@ -9,8 +9,8 @@
 #include "launcher/options/command_table.h"
 #include "launcher/options/read_words.h"
 #include "launcher/own_cluster/named_job.h"
-#include "launcher/values/seconds.h"
 #include "launcher/words/printable.h"
+#include "proto/base/status_macros.h"
 
 namespace hlaunch {
 
@@ -39,12 +39,7 @@ absl::StatusOr<std::optional<DrainQuestion>> DrainOfHost(const std::vector<std::
         "--within is of a node of a job; of a host of the cluster, --deadline S asks its jobs to "
         "move");
   }
-  const std::string text = read->Get("--deadline", "");
-  if (read->Has("--deadline") && !ReadWholeSeconds(text, 0, kMostSeconds, &question.evict_s)) {
-    return absl::InvalidArgumentError(absl::StrCat("--deadline '", PrintableLine(text),
-                                                   "': expected a number of seconds, at most ",
-                                                   kMostSeconds));
-  }
+  HLAUNCH_RETURN_IF_ERROR(read->ReadSeconds("--deadline", 0, kMostSeconds, &question.evict_s));
   return question;
 }
 

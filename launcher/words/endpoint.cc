@@ -52,6 +52,16 @@ absl::StatusOr<uint16_t> ParsePort(absl::string_view text) {
 
 }  // namespace
 
+absl::StatusOr<Endpoint> ParseListenPlace(absl::string_view text, uint16_t default_port) {
+  const absl::string_view port = absl::StripPrefix(text, ":");
+  const bool port_only =
+      !port.empty() && std::all_of(port.begin(), port.end(), absl::ascii_isdigit);
+  absl::StatusOr<Endpoint> endpoint =
+      ParseEndpoint(port_only ? absl::StrCat("[::]:", port) : std::string(text), default_port);
+  if (endpoint.ok() && endpoint->host == "::") endpoint->host.clear();
+  return endpoint;
+}
+
 absl::StatusOr<std::vector<Endpoint>> ParseEndpoints(absl::string_view text,
                                                      uint16_t default_port) {
   std::vector<Endpoint> endpoints;

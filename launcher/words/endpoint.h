@@ -29,6 +29,13 @@ struct Endpoint {
 //   InvalidArgument - says what is wrong with `text` and how to write it; does not repeat `text`.
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text, uint16_t default_port);
 
+// Reads where to listen: as ParseEndpoint, or a port alone, PORT or :PORT, which stands for all
+// addresses, as [::] does; the host is empty then.
+//
+// Errors:
+//   InvalidArgument - as ParseEndpoint.
+absl::StatusOr<Endpoint> ParseListenPlace(absl::string_view text, uint16_t default_port);
+
 // Reads several endpoints, separated by commas.
 //
 // Errors:

@@ -14,6 +14,18 @@ struct Row {
   int port;
 };
 
+TEST(ParseListenPlace, TakesAPortAloneForAllAddresses) {
+  for (const char* text : {"7000", ":7000", "[::]:7000"}) {
+    const auto place = ParseListenPlace(text, 29401);
+    ASSERT_TRUE(place.ok()) << text << place.status();
+    EXPECT_EQ(place->host, "") << text;
+    EXPECT_EQ(place->port, 7000) << text;
+  }
+  EXPECT_EQ(ParseListenPlace("10.0.0.1", 29401)->port, 29401);
+  EXPECT_FALSE(ParseListenPlace("70000", 29401).ok());
+  EXPECT_FALSE(ParseListenPlace("", 29401).ok());
+}
+
 TEST(ParseEndpoint, ReadsEveryForm) {
   const Row rows[] = {
       {"node0", "node0", 29400},
