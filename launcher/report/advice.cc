@@ -22,7 +22,6 @@
 #include "launcher/words/printable.h"
 #include "proto/contract/exit_code.h"
 #include "rendezvous/cause/first_cause.h"
-#include "rendezvous/round/refusal.h"
 
 namespace hlaunch {
 namespace {
@@ -428,7 +427,7 @@ std::string ForJob(const Outcome& outcome) {
     case kExitRefused:
       return "all nodes need the same --rdzv-id, --nnodes and token";
     case kExitJoinTimeout:
-      if (absl::StrContains(outcome.reason, kWasRefused)) {
+      if (outcome.refused) {
         return "no node need be started: fix what the refused one was refused for";
       }
       return "start the missing nodes, or give them longer with --join-timeout";

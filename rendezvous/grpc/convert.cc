@@ -273,6 +273,7 @@ v1::Outcome ToProto(const Outcome& outcome) {
   out.set_uncounted(outcome.uncounted);
   out.set_report(outcome.report);
   out.set_warned(outcome.warned);
+  out.set_refused(outcome.refused);
   out.set_worker_failed(outcome.worker_failed);
   out.set_cause_reason(ToUtf8(outcome.cause_reason, kMaxTextBytes));
   for (const WorkerPlace& place : outcome.awaited) {
@@ -299,6 +300,7 @@ absl::StatusOr<Outcome> FromProto(const v1::Outcome& in) {
   out.exit_code = in.exit_code();
   out.reason = in.reason();
   out.warned = in.warned();
+  out.refused = in.refused();
   out.total_failures = in.total_failures();
   out.restart_count = in.restart_count();
   out.uncounted = in.uncounted();

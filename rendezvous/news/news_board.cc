@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/round/refusal.h"
 
 namespace hlaunch {
 namespace {
@@ -25,7 +24,7 @@ bool NewsBoard::SayRefused(const NodeInfo& info, const absl::Status& why, Instan
   const std::string host = info.host.substr(0, kMaxNameBytes);
   const std::string address =
       info.seen_address.empty() ? "" : absl::StrCat(" (", info.seen_address, ")");
-  const std::string whole = absl::StrCat(host, address, kWasRefused, why.message());
+  const std::string whole = absl::StrCat(host, address, " was refused: ", why.message());
   last_refusal_ = whole.substr(0, kMaxTextBytes);
   const bool known = refusals_.contains(whole) || refusals_.size() < kRemembered;
   const std::string line = refusals_[known ? whole : ""].Admit(whole, t);

@@ -342,6 +342,7 @@ struct Outcome {
   int exit_code = 0;
   std::string reason;          // One line; empty on success.
   bool warned = false;         // `reason` ends with what the preflight of the round had found.
+  bool refused = false;        // Nodes did not come, and `reason` names one that was refused.
   bool worker_failed = false;  // `failures[0]` is why the job ended; else `reason` says it all.
   // Why `failures[0]` is taken for the first cause; empty if it is the only failure.
   std::string cause_reason = {};

@@ -385,10 +385,11 @@ void RoundMachine::CheckJoinTimeout(Instant t) {
   if (membership_.here() > 0 || record_->round > 0) LookForRound(t);  // To get the latest reason.
   if (record_->state != JobState::kForming) return;
   const std::string& refused = news_.last_refusal();  // It may be the node that is missing.
-  Finish(FailedWith(kExitJoinTimeout,
-                    absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout),
-                                 " s: ", reason_, refused.empty() ? "" : "; ", refused)),
-         t);
+  Outcome outcome = FailedWith(
+      kExitJoinTimeout, absl::StrCat("gave up after ", WholeSeconds(record_->policy.join_timeout),
+                                     " s: ", reason_, refused.empty() ? "" : "; ", refused));
+  outcome.refused = !refused.empty();
+  Finish(std::move(outcome), t);
 }
 
 void RoundMachine::LookForSilence(Instant t) {

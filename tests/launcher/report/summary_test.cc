@@ -283,6 +283,7 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
     int exit_code;
     const char* reason;
     const char* report;
+    bool refused = false;
   } rows[] = {
       {kExitNodeLost, "node1 was silent for 40 s",
        "job failed: node1 was silent for 40 s\n"
@@ -298,7 +299,8 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
       {kExitJoinTimeout,
        "gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes",
        "job failed: gave up after 600 s: waiting for 1 of 2 nodes; node1 was refused: --nnodes\n"
-       "  advice: no node need be started: fix what the refused one was refused for"},
+       "  advice: no node need be started: fix what the refused one was refused for",
+       true},
       {kExitRendezvousLost, "",
        "job failed: the host of the rendezvous was not heard of any more\n"
        "  advice: look at that host first, then at the network to it; --loss-limit sets the "
@@ -314,6 +316,7 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
     Outcome outcome;
     outcome.exit_code = row.exit_code;
     outcome.reason = row.reason;
+    outcome.refused = row.refused;
     EXPECT_EQ(Report(outcome), absl::StrCat(row.report, "\n  exit code ", row.exit_code));
   }
 }

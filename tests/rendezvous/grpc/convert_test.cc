@@ -201,7 +201,7 @@ TEST(Convert, DirectivesComeThrough) {
   finish.outcome.worker_failed = true;
   finish.outcome.cause_reason = "rank 9 failed by itself";
   finish.outcome.awaited = {{5, 1, "node2", "exited with code 0", true}};
-  finish.outcome.warned = true;
+  finish.outcome.warned = finish.outcome.refused = true;
   finish.outcome.history = {{1, "rank 2 failed", SomeFailure()}, {2, "node1 was lost", {}}};
   finish.outcome.failures = {SomeFailure()};
   finish.outcome.total_failures = 20;
@@ -226,9 +226,9 @@ TEST(Convert, DirectivesComeThrough) {
                        b.worker_store, b.members));
     const Outcome& c = in.outcome;
     const Outcome& d = out->outcome;
-    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.warned, c.worker_failed, c.cause_reason,
+    EXPECT_EQ(std::tie(c.exit_code, c.reason, c.warned, c.refused, c.worker_failed, c.cause_reason,
                        c.total_failures, c.restart_count, c.uncounted),
-              std::tie(d.exit_code, d.reason, d.warned, d.worker_failed, d.cause_reason,
+              std::tie(d.exit_code, d.reason, d.warned, d.refused, d.worker_failed, d.cause_reason,
                        d.total_failures, d.restart_count, d.uncounted));
     ASSERT_EQ(c.awaited.size(), d.awaited.size());
     for (size_t i = 0; i < c.awaited.size(); ++i) {

@@ -107,6 +107,7 @@ TEST(UnableNodes, ARefusedNodeIsNamedToThoseWhoWaitedInVain) {
   EXPECT_TRUE(absl::IsFailedPrecondition(job.Join(info)));
   job.Pass(seconds(600), {0});
   EXPECT_EQ(job.Told(0).outcome.exit_code, kExitJoinTimeout);
+  EXPECT_TRUE(job.Told(0).outcome.refused);
   EXPECT_THAT(job.Told(0).outcome.reason, HasSubstr("; node1 was refused: "));
 }
 
