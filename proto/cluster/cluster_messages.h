@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "proto/cluster/host_name.h"
 
 // The messages between users, node daemons and the head of a cluster of hlaunchd: the bodies of
