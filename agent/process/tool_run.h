@@ -46,4 +46,18 @@ class ToolRun {
   std::shared_ptr<State> state_;  // Shared with handlers pending in the loop.
 };
 
+// What a system program printed and how it ended. A value.
+struct ToolAnswer {
+  std::string text;    // Its stdout, at most 64 KiB.
+  int exit_code = -1;  // -1: the program could not be run, was killed, or took too long.
+};
+
+// PATH as a system's program has it, and messages in English.
+std::vector<std::string> SystemEnvironment();
+
+// Runs `argv`, whose program is looked up in the PATH of `environment`, with no input. Kills it and
+// its own children after `patience`. Blocks: in a loop use ToolRun.
+ToolAnswer RunTool(const std::vector<std::string>& argv, Duration patience,
+                   std::vector<std::string> environment = SystemEnvironment());
+
 }  // namespace hlaunch

@@ -12,8 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/process/descendants.h"
+#include "agent/process/tool_run.h"
 #include "launcher/part_start/own_group.h"
-#include "launcher/part_start/run_tool.h"
 #include "proto/cluster/job_id.h"
 
 namespace hlaunch {
