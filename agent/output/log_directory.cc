@@ -3,6 +3,7 @@
 
 #include "agent/output/log_directory.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -61,6 +62,23 @@ absl::StatusOr<std::string> MakeNamed(const std::string& name) {
 
 }  // namespace
 
+void Hold(JobLogs& logs) {
+  *logs.held = UniqueFd(
+      ::open(logs.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool IsStillHeld(const JobLogs& logs) {
+  struct stat held = {}, now = {};
+  if (!logs.held->valid() || ::fstat(logs.held->get(), &held) != 0) return false;
+  if (::lstat(logs.directory.c_str(), &now) == 0) {
+    return held.st_dev == now.st_dev && held.st_ino == now.st_ino;
+  }
+  if (errno != ENOENT || ::mkdir(logs.directory.c_str(), S_IRWXU) != 0) return false;
+  JobLogs again = logs;  // Shares `held`.
+  Hold(again);
+  return logs.held->valid();
+}
+
 absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& spec,
                                                                  absl::string_view job_id) {
   JobLogs logs;
@@ -78,6 +96,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
     if (directory.ok()) {
       own = *std::move(directory);
       logs.directory = own->path();
+      Hold(logs);
     } else {
       LogWarning(absl::StrCat("no directory for error files below ", parent, ": ",
                               directory.status().message(),
@@ -92,6 +111,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
   }
   logs.directory = MakeUnique(parent, FileName(job_id));
   if (logs.directory.empty()) return CannotMake(parent, std::strerror(errno));
+  Hold(logs);
   Log(spec.directory.empty() ? LogLevel::kInfo : LogLevel::kDebug,
       absl::StrCat("log files are in ", logs.directory));
   return made();
@@ -104,6 +124,13 @@ RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::str
       only_worker_(assignment.world_size == 1),
       role_(std::move(role)) {
   if (logs_.directory.empty()) return;
+  if (!IsStillHeld(logs_)) {
+    LogWarning(absl::StrCat(
+        logs_.directory, " is not the directory any more that this job made, or cannot be made ",
+        "again: who may rename in the folder around it has replaced it. This round has no log ",
+        "files; give --log-dir a folder in which only you may write"));
+    return;
+  }
   constexpr mode_t kMode = 0777;  // The umask decides.
   directory_ = absl::StrCat(logs_.directory, "/attempt_", assignment.restart_count);
   if (::mkdir(directory_.c_str(), kMode) != 0 && errno == EEXIST) {

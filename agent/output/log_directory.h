@@ -11,19 +11,29 @@
 #include "agent/output/log_file.h"
 #include "agent/output/log_spec.h"
 #include "agent/output/output_relay.h"
+#include "proto/base/unique_fd.h"
 #include "rendezvous/round/round.h"
 
 namespace hlaunch {
 
 // The job's log directory on this node, and the options for its files. A value; copies share
-// `losses`.
+// `losses` and `held`.
 struct JobLogs {
   LogSpec spec;
   std::string job_id;
   std::string directory;  // `<log dir>/<job id>_<random>`; empty: no files.
+  // That directory, open. Who may rename in the folder around it can lead the path elsewhere.
+  std::shared_ptr<UniqueFd> held = std::make_shared<UniqueFd>();
   bool kept = false;      // The user is to find the directory; else it holds error files only.
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
 };
+
+// Opens the directory `logs` that this process has just made.
+void Hold(JobLogs& logs);
+
+// Returns whether the path of the log directory still leads to what was made there. A directory
+// that is missing is made again.
+bool IsStillHeld(const JobLogs& logs);
 
 // Makes the log directory of a job, or an AgentDirectory if the user asked for no files. As with
 // torchrun, only the owner may enter it.
@@ -52,7 +62,8 @@ class LogDirectory {
 class RoundLogs {
  public:
   // Makes the directories `attempt_<restart count>/<local rank>`, or only the first part if no
-  // files are kept. If a directory cannot be made, log files are lost but the round goes on. A
+  // files are kept. If a directory cannot be made, or somebody has replaced that of the job, log
+  // files are lost but the round goes on. A
   // round that begins again without a restart uses `attempt_<restart count>_round_<round>`, so that
   // the earlier files stay.
   RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc);

@@ -207,6 +207,33 @@ TEST_F(RoundLogsTest, LeavesAnEarlierRoundOfTheSameAttemptAlone) {
   EXPECT_EQ(Content(second.WorkerDirectory(0) + "/stdout.log"), "second\n");
 }
 
+TEST_F(RoundLogsTest, WritesNothingWhereSomebodyHasReplacedTheJobsDirectory) {
+  const std::string theirs = root_ + "/theirs";
+  for (const bool link : {true, false}) {
+    const auto directory = LogDirectory::Make(Spec(root_, Streams::kOut), "job").value();
+    const std::string path = directory->logs().directory;
+    std::filesystem::create_directory(theirs);
+    std::filesystem::rename(path, path + ".away");
+    link ? std::filesystem::create_symlink(theirs, path) : std::filesystem::rename(theirs, path);
+    RoundLogs logs(directory->logs(), Four(), "default", 1);
+    EXPECT_EQ(logs.Routes(0).out.file, nullptr);
+    EXPECT_EQ(logs.ErrorFile(0), "");
+    EXPECT_TRUE(std::filesystem::is_empty(link ? theirs : path));
+  }
+}
+
+TEST_F(RoundLogsTest, MakesADirectoryAgainThatIsGoneAndKeepsOthersOut) {
+  const auto directory = LogDirectory::Make(Spec(root_, Streams::kOut), "job").value();
+  const std::string path = directory->logs().directory;
+  for (int round = 7; round < 9; ++round) {
+    std::filesystem::remove_all(path);
+    RoundLogs logs(directory->logs(), Four(), "default", 1);
+    logs.Routes(0).out.file->Write("line\n");
+    EXPECT_EQ(Content(path + "/attempt_0/0/stdout.log"), "line\n");
+    EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms::owner_all);
+  }
+}
+
 TEST_F(RoundLogsTest, RefusesADirectoryThatCannotBeLookedAt) {
   std::filesystem::create_symlink("loop", root_ + "/loop");
   for (const std::string& path : {root_ + "/" + std::string(300, 'x'), root_ + "/loop/logs"}) {
