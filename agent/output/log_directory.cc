@@ -63,8 +63,8 @@ absl::StatusOr<std::string> MakeNamed(const std::string& name) {
 }  // namespace
 
 void Hold(JobLogs& logs) {
-  *logs.held = UniqueFd(
-      ::open(logs.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  *logs.held =
+      UniqueFd(::open(logs.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 bool IsStillHeld(const JobLogs& logs) {

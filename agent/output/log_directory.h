@@ -24,7 +24,7 @@ struct JobLogs {
   std::string directory;  // `<log dir>/<job id>_<random>`; empty: no files.
   // That directory, open. Who may rename in the folder around it can lead the path elsewhere.
   std::shared_ptr<UniqueFd> held = std::make_shared<UniqueFd>();
-  bool kept = false;      // The user is to find the directory; else it holds error files only.
+  bool kept = false;  // The user is to find the directory; else it holds error files only.
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
 };
 

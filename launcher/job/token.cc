@@ -3,23 +3,25 @@
 
 #include "launcher/job/token.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
+#include "proto/base/user_files.h"
 #include "proto/contract/env_contract.h"
 #include "rendezvous/trust/token_text.h"
 
 namespace hlaunch {
 namespace {
+
+constexpr size_t kMostFileBytes = 64 << 10;  // What is longer is no token.
 
 // The error messages never show any part of the token.
 absl::StatusOr<std::string> CheckToken(const std::string& content, const std::string& source) {
@@ -44,23 +46,21 @@ absl::Status TakeFile(const std::string& path, const ReadTokenFileFn& read_token
 }  // namespace
 
 absl::StatusOr<TokenFile> ReadTokenFile(const std::string& path) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file = OpenToRead(path);
   struct stat status = {};
-  TokenFile token;
-  token.content.resize(kMaxTokenBytes + 1);
-  size_t length = 0;
-  ssize_t got = file.valid() && ::fstat(file.get(), &status) == 0 ? 1 : -1;
-  while (got > 0 && length < token.content.size()) {
-    got = ::read(file.get(), &token.content[length], token.content.size() - length);
-    if (got > 0) length += static_cast<size_t>(got);
-  }
-  if (got < 0) {
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) {
     const absl::StatusCode code =
         errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kInvalidArgument;
     return absl::Status(
         code, absl::StrCat("cannot read the token file ", path, ": ", std::strerror(errno)));
   }
-  token.content.resize(length);
+  absl::StatusOr<std::string> content = ReadOpened(file, path, kMostFileBytes);
+  if (!content.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot read the token file ", path, ": ", content.status().message()));
+  }
+  TokenFile token;
+  token.content = *std::move(content);
   // The group of another owner's file may read it: in this way a cluster gives a secret to this
   // user.
   const mode_t others = status.st_uid == ::geteuid() ? S_IRGRP | S_IROTH : S_IROTH;

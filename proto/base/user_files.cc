@@ -17,14 +17,15 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "proto/base/unique_fd.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kReaderPatienceMillis = 10'000;
-constexpr size_t kPiece = 4096;  // A pipe takes that much at once if poll calls it writable.
+constexpr int kSilentMillis = 2'000;  // Then a line says for what is waited.
+constexpr size_t kPiece = 4096;       // A pipe takes that much at once if poll calls it writable.
 
 absl::Status Failed(int error) { return absl::UnavailableError(std::strerror(error)); }
 
@@ -39,6 +40,28 @@ absl::Status WriteTo(int fd, absl::string_view text) {
     if (n > 0) text.remove_prefix(static_cast<size_t>(n));
   }
   return absl::OkStatus();
+}
+
+bool IsPipe(int fd) {
+  struct stat status = {};
+  return ::fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+// Waits until a pipe has something to read, or its last writer has gone.
+absl::Status AwaitWriter(int fd, const std::string& path, Duration patience) {
+  const int most = static_cast<int>(InSeconds(patience) * 1000);
+  const int in_silence = std::min(most, kSilentMillis);
+  pollfd data = {fd, POLLIN, 0};
+  int ready = ::poll(&data, 1, in_silence);
+  if (ready == 0 && most > in_silence) {
+    LogInfo(absl::StrCat("waiting for somebody who writes to ", path, ", until ", most / 1000,
+                         " s have passed"));
+    ready = ::poll(&data, 1, most - in_silence);
+  }
+  if (ready < 0 && errno != EINTR) return Failed(errno);
+  if (ready != 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("nothing was written to this pipe for ", most / 1000, " s"));
 }
 
 // The descriptor of our own output if that goes to the file `there`, else -1. A file opened anew
@@ -106,23 +129,38 @@ absl::Status Replace(const std::string& path, absl::string_view text, const NewF
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) {
-    return errno == ENOENT ? absl::NotFoundError(std::strerror(ENOENT)) : Failed(errno);
-  }
+UniqueFd OpenToRead(const std::string& path) {
+  // O_NONBLOCK: the open of a pipe that no process writes would wait, and that of some devices.
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+absl::StatusOr<std::string> ReadOpened(const UniqueFd& file, const std::string& path, size_t most,
+                                       Duration patience) {
   std::string text;
+  bool had_writer = false;  // What ends now has been written, or is no pipe.
   for (size_t length = 0;;) {
     text.resize(length + std::min(most + 1 - length, kPiece + length));
     const ssize_t n = ::read(file.get(), &text[length], text.size() - length);
-    if (n < 0 && errno != EINTR) return Failed(errno);
+    if (n < 0 && errno != EINTR && errno != EAGAIN) return Failed(errno);
     length += static_cast<size_t>(std::max<ssize_t>(n, 0));
     if (length > most)
       return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " bytes"));
+    had_writer = had_writer || length > 0;
+    if ((n < 0 && errno == EAGAIN) || (n == 0 && !had_writer && IsPipe(file.get()))) {
+      HLAUNCH_RETURN_IF_ERROR(AwaitWriter(file.get(), path, patience));
+      had_writer = true;
+      continue;
+    }
     if (n != 0) continue;
     text.resize(length);
     return text;
   }
+}
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most, Duration patience) {
+  const UniqueFd file = OpenToRead(path);
+  if (file.valid()) return ReadOpened(file, path, most, patience);
+  return errno == ENOENT ? absl::NotFoundError(std::strerror(ENOENT)) : Failed(errno);
 }
 
 absl::Status MakeFolders(const std::filesystem::path& folder) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -12,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/clock.h"
+#include "proto/base/unique_fd.h"
 
 // Files and folders that a user named.
 
@@ -23,13 +26,28 @@ namespace hlaunch {
 //   InvalidArgument - a folder cannot be made; the message names it.
 absl::Status MakeFolders(const std::filesystem::path& folder);
 
-// Returns the content of the file at `path`, which may be a pipe or a file of the kernel.
+// How long a reader waits for somebody who writes to a pipe.
+inline constexpr Duration kPipePatience = std::chrono::seconds(30);
+
+// Returns the content of the file at `path`, which may be a pipe or a file of the kernel. A pipe
+// without a writer, or whose writer is silent, is waited for; after two seconds a line says so.
 //
 // Errors: the messages say why, but not where.
 //   NotFound - there is no such file.
 //   ResourceExhausted - it has more than `most` bytes.
-//   Unavailable - it cannot be read, or is a directory.
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most = 64 << 20);
+//   Unavailable - it cannot be read, is a directory, or is a pipe to which nothing was written for
+//     `patience`.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t most = 64 << 20,
+                                          Duration patience = kPipePatience);
+
+// A file for ReadOpened, which looks at its owner or its kind before. Invalid, with errno, if it
+// cannot be opened.
+UniqueFd OpenToRead(const std::string& path);
+
+// Like ReadWholeFile, for a file that OpenToRead has opened. `path` is for the line that says for
+// what it waits.
+absl::StatusOr<std::string> ReadOpened(const UniqueFd& file, const std::string& path, size_t most,
+                                       Duration patience = kPipePatience);
 
 // How WriteWholeFile makes a file. A value.
 struct NewFile {

@@ -3,11 +3,9 @@
 
 #include "rendezvous/trust/certificate_files.h"
 
-#include <fcntl.h>
 #include <openssl/asn1.h>
 #include <openssl/err.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -17,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
+#include "proto/base/user_files.h"
 #include "rendezvous/trust/certificate.h"
 
 namespace hlaunch {
@@ -40,21 +39,18 @@ absl::StatusOr<std::string> ReadFile(absl::string_view option, const std::string
     return absl::InvalidArgumentError(
         absl::StrCat(option, " is missing: --tls-cert, --tls-key and --tls-ca are given together"));
   }
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd file = OpenToRead(path);
   if (!file.valid() || ::fstat(file.get(), found) != 0) {
     return Refused(option, path, absl::StrCat("cannot be read: ", std::strerror(errno)));
   }
   if (!S_ISREG(found->st_mode)) return Refused(option, path, "is no file");
-  std::string content(kMaxBytes + 1, '\0');
-  size_t length = 0;
-  ssize_t got = 1;
-  while (got > 0 && length < content.size()) {
-    got = ::read(file.get(), &content[length], content.size() - length);
-    if (got > 0) length += static_cast<size_t>(got);
+  absl::StatusOr<std::string> content = ReadOpened(file, path, kMaxBytes);
+  if (absl::IsResourceExhausted(content.status())) {
+    return Refused(option, path, "is longer than a mebibyte");
   }
-  if (got < 0) return Refused(option, path, absl::StrCat("cannot be read: ", std::strerror(errno)));
-  if (length > kMaxBytes) return Refused(option, path, "is longer than a mebibyte");
-  content.resize(length);
+  if (!content.ok()) {
+    return Refused(option, path, absl::StrCat("cannot be read: ", content.status().message()));
+  }
   return content;
 }
 

@@ -10,10 +10,13 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 
 #include "proto/base/unique_fd.h"
 
@@ -62,6 +65,30 @@ TEST_F(WriteWholeFileTest, IsReadBackUpToALimit) {
   EXPECT_TRUE(absl::IsNotFound(ReadWholeFile(path_ + "x").status()));
   EXPECT_EQ(ReadWholeFile(folder_).status().message(), "Is a directory");
   EXPECT_FALSE(ReadWholeFile("/proc/self/status")->empty());  // Its size is said to be 0.
+}
+
+TEST_F(WriteWholeFileTest, APipeThatNobodyWritesIsGivenUp) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const auto nobody = ReadWholeFile(path_, 100, std::chrono::milliseconds(20));
+  EXPECT_THAT(std::string(nobody.status().message()),
+              HasSubstr("nothing was written to this pipe"));
+  const UniqueFd silent(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_TRUE(
+      absl::IsUnavailable(ReadWholeFile(path_, 100, std::chrono::milliseconds(20)).status()));
+}
+
+TEST_F(WriteWholeFileTest, APipeIsReadThoughItsWriterComesLateAndPauses) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  std::thread writer([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const UniqueFd file(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    for (const char* part : {"one ", "two"}) {
+      ASSERT_GT(::write(file.get(), part, std::strlen(part)), 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  });
+  EXPECT_EQ(ReadWholeFile(path_).value_or(""), "one two");
+  writer.join();
 }
 
 TEST_F(WriteWholeFileTest, ReplacesAFileAndLeavesNoOther) {
