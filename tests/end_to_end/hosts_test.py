@@ -123,13 +123,17 @@ class Started(SshTest):
 
     def test_a_jump_host_gets_no_more_connections_at_once_than_its_sshd_takes(self):
         # The hosts are twelve names of one host, behind a jump host that drops connections from the
-        # ninth on.
+        # ninth on. Each has files of its own, as a container has, and so is another machine.
+        program = self.nodes[0].folder / "hlaunch-in-a-container"
+        program.write_text(f'#!/bin/sh\nexec unshare --mount {lab.HLAUNCH} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
         jump, host = self.nodes[3], self.nodes[1]
         self.ssh.limit(jump, "8:100:9")
         self.ssh.limit(host, "100")
         (self.ssh.home / "config").write_text(
             "Host far*\n  HostName node1\n  ProxyJump node3\n", encoding="utf-8")
-        run = self.launch("--no-python", "sh", "-c", "echo here $RANK", hosts="far[01-12]")
+        run = self.launch("--agent-path", program, "--no-python", "sh", "-c", "echo here $RANK",
+                          hosts="far[01-12]")
         self.assertEqual(run.wait(60), 0, f"{run}\n{jump.sshd}")
         self.assertEqual(len(re.findall("here ", run.out)), 12, str(run))
         self.assertNotIn("MaxStartups", jump.sshd.err, str(run))
