@@ -9,6 +9,11 @@ namespace hlaunch {
 
 bool EndsWithHost(int exit_code) { return IsSignalExit(exit_code) || exit_code == kExitTimeout; }
 
+bool IsCutOff(const absl::Status& end, const Allowance& allowance, Instant now) {
+  const bool silent = absl::IsOutOfRange(end) && allowance.starts_until <= now;
+  return absl::IsDeadlineExceeded(end) || silent;
+}
+
 // The last message of this node that was answered is up to half a lease older than the loss. And a
 // leader that is cut off leads for nine tenths of a lease longer; its own workers live as long as
 // it leads.

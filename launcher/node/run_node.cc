@@ -214,7 +214,8 @@ class NodeRun {
   std::vector<CheckResult> checked_;  // The results of the last checks.
   AgentResult result_;
   JobNews news_;
-  Instant none_lives_from_;  // If the rendezvous was lost: see NoneLivesFrom.
+  bool cut_off_ = false;     // See IsCutOff.
+  Instant none_lives_from_;  // If it is: see NoneLivesFrom.
 };
 
 int NodeRun::Make(const ConnectFn& connect) {
@@ -349,7 +350,9 @@ NodeEnd NodeRun::Run(int restarts_used) {
   result_ = agent.Run();
   socket.reset();  // From now on nobody would answer.
   if (link_->port_was_taken() && absl::IsUnavailable(result_.end)) result_ = PortTaken(spec_);
-  none_lives_from_ = NoneLivesFrom(spec_.policy.lease, link_->client().AllowanceNow(Now()));
+  const Allowance allowance = link_->client().AllowanceNow(Now());
+  none_lives_from_ = NoneLivesFrom(spec_.policy.lease, allowance);
+  cut_off_ = !result_.outcome && IsCutOff(result_.end, allowance, Now());
   const bool in_pod = std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
   const JoinAgain again =
       DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
@@ -446,8 +449,7 @@ void NodeRun::ServePageWhereHosted() {
 // If this node is cut off from a job whose record its agents keep, delays the end of this process,
 // so that its scheduler does not start it again too early; see NoneLivesFrom.
 void NodeRun::AwaitOthersFence() {
-  const bool lost = absl::IsDeadlineExceeded(result_.end) && !result_.outcome;
-  if (!lost || spec_.policy.on_host_loss == HostLoss::kEnd || none_lives_from_ <= Now()) return;
+  if (!cut_off_ || spec_.policy.on_host_loss == HostLoss::kEnd || none_lives_from_ <= Now()) return;
   LogInfo(absl::StrCat("ending in ", SecondsUntil(none_lives_from_), " s: until then workers of ",
                        "nodes that are cut off from this one may live, and must not meet others"));
   while (Now() < none_lives_from_ && !TerminationPending(spec_.worker.signals_to_handle)) {

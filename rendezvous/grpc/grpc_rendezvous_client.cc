@@ -251,9 +251,12 @@ class GrpcRendezvousClient::Conversation {
   void EndInSilence() {
     const std::string because = trouble_.empty() ? "" : absl::StrCat(": ", trouble_);
     if (contacted_) {
-      return End(absl::DeadlineExceededError(
-          absl::StrCat("nothing heard from the rendezvous at ", Endpoints(), " for ",
-                       Seconds(lease_.loss_limit), " s", because)));
+      const std::string silence = absl::StrCat("nothing heard from the rendezvous at ", Endpoints(),
+                                               " for ", Seconds(lease_.loss_limit), " s");
+      // No witness leads the job, so what was started in the host's place is all there is.
+      if (!another_.empty())
+        return End(absl::OutOfRangeError(absl::StrCat(silence, ": ", another_)));
+      return End(absl::DeadlineExceededError(absl::StrCat(silence, because)));
     }
     if (addresses_.empty() && !(Several() && resolved_)) {
       return End(
@@ -439,7 +442,16 @@ class GrpcRendezvousClient::Conversation {
 
   void Hear(Stream* stream) {
     stream->heard = Now();
-    if (!stream->response.witnesses().empty()) LearnWitnesses(*stream);
+    const bool learned = !stream->response.witnesses().empty() && LearnWitnesses(*stream);
+    Take(stream);
+    // A node may become a witness, which takes milliseconds. Its directive does not wait for that.
+    // A witness that stands by does not tell what holds for the job.
+    if (learned && !over_ && options_.on_witnesses && policy_) {
+      options_.on_witnesses(*policy_, learned_);
+    }
+  }
+
+  void Take(Stream* stream) {
     stream->welcome = stream->welcome || stream->response.has_policy();
     if (!stream->welcome) return;  // It is a witness that stands by.
     // The rendezvous answers, so it took at least the join.
@@ -464,6 +476,7 @@ class GrpcRendezvousClient::Conversation {
     contacted_ = true;
     NoteAllowance();
     trouble_.clear();
+    another_.clear();
     backoff_ = kFirstBackoff;
     News(true, absl::StrCat("connected to the rendezvous at ", Endpoint()));
     for (const v1::NodeQuestion& asked : stream->response.questions()) {
@@ -476,12 +489,16 @@ class GrpcRendezvousClient::Conversation {
     listener_->OnDirective(*directive);
   }
 
-  // From now on the rendezvous may be at any of the witnesses.
-  void LearnWitnesses(const Stream& stream) {
+  // From now on the rendezvous may be at any of the witnesses. Returns false if this node does not
+  // understand who they are.
+  bool LearnWitnesses(const Stream& stream) {
     WitnessMembers witnesses;
     for (const v1::Witness& one : stream.response.witnesses()) {
       auto witness = FromProto(one);
-      if (!witness.ok()) return LogDebug(absl::StrCat("witnesses: ", witness.status().message()));
+      if (!witness.ok()) {
+        LogDebug(absl::StrCat("witnesses: ", witness.status().message()));
+        return false;
+      }
       witnesses.push_back(*std::move(witness));
       if (witnesses.size() == kMaxWitnessesTold) break;
     }
@@ -490,11 +507,7 @@ class GrpcRendezvousClient::Conversation {
     }
     learned_ = std::move(witnesses);
     place_ = options_.endpoint.others.size();  // The next turn begins with the leading witness.
-    if (stream.response.has_policy()) {
-      if (auto policy = FromProto(stream.response.policy()); policy.ok()) policy_ = *policy;
-    }
-    // A witness that stands by does not tell what holds for the job.
-    if (options_.on_witnesses && policy_) options_.on_witnesses(*policy_, learned_);
+    return true;
   }
 
   void EndInConfusion(const absl::Status& status) {
@@ -575,6 +588,7 @@ class GrpcRendezvousClient::Conversation {
     answered_ = answered_ || IsAnswer(stream.status);
     // A rendezvous that was started anew in the place of the first host does not know the job yet.
     const bool forgetful = absl::IsOutOfRange(status) && !learned_.empty();
+    if (forgetful) another_ = std::string(status.message());
     if (IsRefusal(status.code()) && !forgetful) return End(AsRefusal(status));
     if (absl::IsUnimplemented(status)) {
       return End(absl::FailedPreconditionError(
@@ -665,6 +679,7 @@ class GrpcRendezvousClient::Conversation {
   bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
   std::string trouble_;  // The latest trouble; empty while connected.
+  std::string another_;  // What a rendezvous said that has begun anew; empty while connected.
   std::vector<std::pair<bool, std::string>> told_ = {{}};  // The reports that are not repeated.
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.

@@ -64,6 +64,11 @@ bool Followers::Answered(Incarnation member) const {
   return follower != nullptr && follower->answered;
 }
 
+Instant Followers::BeatSent(Incarnation member) const {
+  const Follower* follower = Find(member);
+  return follower == nullptr ? Instant::min() : follower->beat_sent;
+}
+
 uint64_t Followers::LastBeat(Incarnation member) const {
   const Follower* follower = Find(member);
   return follower == nullptr ? 0 : follower->beat;

@@ -38,6 +38,8 @@ class Followers {
   bool Holds(Incarnation member, const Ballot& ballot) const;
 
   bool Answered(Incarnation member) const;
+  // Returns when the newest append was sent that it has answered; min() if that is long ago.
+  Instant BeatSent(Incarnation member) const;
   uint64_t LastBeat(Incarnation member) const;  // The last that it has answered; 0: none.
   // Returns when the member was last heard; if it never was, since when this process leads.
   Instant Heard(Incarnation member) const;

@@ -91,7 +91,10 @@ GroupView Leadership::View(const WitnessEntry& entry, const KnownProcesses& know
   const WitnessMembers all = AllConcerned();
   for (const WitnessMember& candidate : *known.candidates) {
     const Incarnation one = candidate.incarnation;
-    if (!FindMember(all, one) && !known.IsDead(one) && Answers(one, now)) {
+    // If this process has just stood still, the answer is to an old append. The lease of the larger
+    // group would begin with that and might be over at once.
+    const bool fresh = followers_.BeatSent(one) >= now - rule_.lease / 2;
+    if (fresh && !FindMember(all, one) && !known.IsDead(one) && Answers(one, now)) {
       view.ready.push_back(candidate);
     }
   }

@@ -75,8 +75,10 @@ void Witness::On(const WitnessProvenDead& proof) {
 }
 
 void Witness::On(const WitnessCandidates& candidates) {
+  const bool news = !known_.candidates || !SameMembers(*known_.candidates, candidates.candidates);
   known_.candidates = candidates.candidates;
   known_.nodes = candidates.nodes;
+  if (news && leading_) Append();  // The sooner they answer, the sooner they are witnesses.
 }
 
 void Witness::On(const WitnessHeard& heard) {

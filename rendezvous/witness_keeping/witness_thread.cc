@@ -35,7 +35,9 @@ absl::StatusOr<std::unique_ptr<WitnessThread>> WitnessThread::Start(Options opti
   return witness;
 }
 
-WitnessThread::~WitnessThread() {
+WitnessThread::~WitnessThread() { End(); }
+
+void WitnessThread::End() {
   if (!thread_.joinable()) return;
   Stop();
   thread_.join();

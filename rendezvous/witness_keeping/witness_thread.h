@@ -45,6 +45,9 @@ class WitnessThread {
   void Give(WitnessEvent event);
   // Ends every wait in Keep. Events given from now on have no effect.
   void Stop();
+  // The same; then waits until its thread has ended, so that no callback comes any more. Not to be
+  // called from a callback, nor by two threads at once.
+  void End();
 
   // Proposes `record` in `term` to replace the record that was kept last, of version `expected`,
   // and waits until it is decided. Returns its version. Only one call at a time. A call that failed

@@ -29,6 +29,7 @@ constexpr size_t kMostWithTexts = 240 << 10;  // A larger record is without text
 constexpr size_t kMostHeard = 64;
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
+constexpr Duration kQuickPreflight = std::chrono::seconds(1);
 // A candidate becomes a witness within a second or two.
 constexpr Duration kAlone = std::chrono::seconds(10);
 
@@ -55,7 +56,40 @@ std::optional<WitnessMember> AsWitness(const NodeInfo& node, const WitnessMember
   return WitnessMember{node.incarnation, node.host, HostPort(address, node.witness_port)};
 }
 
+// Returns the members of the last round.
+std::vector<NodeInfo> NodesByRank(const JobRecord& record) {
+  std::vector<const MemberRecord*> members;
+  for (const MemberRecord& member : record.members) {
+    if (member.told == record.round) members.push_back(&member);
+  }
+  std::sort(members.begin(), members.end(), [](const MemberRecord* a, const MemberRecord* b) {
+    return a->node_rank < b->node_rank;
+  });
+  std::vector<NodeInfo> nodes;
+  for (const MemberRecord* member : members) nodes.push_back(member->info);
+  return nodes;
+}
+
 }  // namespace
+
+WitnessCandidates CandidatesOf(const std::vector<NodeInfo>& nodes, const WitnessMembers& members,
+                               const WitnessMember& self) {
+  WitnessCandidates told;
+  told.nodes = static_cast<int>(std::max<size_t>(nodes.size(), 1));
+  for (const NodeInfo& node : nodes) {
+    if (const auto one = AsWitness(node, self)) told.candidates.push_back(*one);
+  }
+  const std::string here = SplitAddress(self.address).literal;
+  const auto order = [&](const WitnessMember& one) {
+    if (FindMember(members, one.incarnation) != nullptr) return 0;
+    return SplitAddress(one.address).literal != here ? 1 : 2;
+  };
+  std::stable_sort(
+      told.candidates.begin(), told.candidates.end(),
+      [&](const WitnessMember& a, const WitnessMember& b) { return order(a) < order(b); });
+  if (told.candidates.size() > kMaxWitnesses) told.candidates.resize(kMaxWitnesses);
+  return told;
+}
 
 std::string PackForWitnesses(const JobRecord& record) {
   std::string packed = PackRecord(record);
@@ -128,16 +162,14 @@ JobWitness::~JobWitness() {
     witness = witness_;
   }
   if (watch_.joinable()) watch_.join();
-  if (witness != nullptr) witness->Stop();
-  witness.reset();
+  if (witness != nullptr) witness->End();  // Until then its thread calls this object.
   std::vector<std::shared_ptr<JobRendezvous>> jobs;
   {
     MutexLock lock(&mu_);
-    witness = std::move(witness_);
     jobs = std::move(former_);
     jobs.push_back(std::move(job_));
   }
-  witness.reset();  // Until then its thread may call this object.
+  jobs.clear();  // Until then they ask whether the witness leads.
 }
 
 std::shared_ptr<WitnessThread> JobWitness::witness() const {
@@ -184,6 +216,15 @@ absl::Status JobWitness::Keep(const std::shared_ptr<Kept>& kept, const JobRecord
   }
   kept->version = *version;
   kept->over = record.state == JobState::kOver;
+  if (record.state != JobState::kRunning) return absl::OkStatus();
+  // What tells the nodes to run also tells them the first witnesses: see Places.
+  const WitnessMembers members = witness()->group().members;
+  if (members.size() < 2) {
+    NameCandidates(CandidatesOf(NodesByRank(record), members, options_.self));
+  }
+  MutexLock lock(&mu_);
+  look_ = true;
+  stopped_.SignalAll();
   return absl::OkStatus();
 }
 
@@ -376,7 +417,7 @@ void JobWitness::Yield(const WitnessMember& leader) {
     leads_ = false;
     leader_ = leader;
   }
-  former->Stop();
+  former->End();
   if (const absl::Status begun = Begin(); !begun.ok()) LogError(begun.message());
   options_.on_lost(absl::UnavailableError(
       absl::StrCat("the job goes on already: ", leader.name, " leads its rendezvous")));
@@ -431,8 +472,9 @@ void JobWitness::Watch() {
     {
       MutexLock lock(&mu_);
       const Instant next = Now() + kLook;
-      while (!stop_ && Now() < next) stopped_.WaitUntil(&mu_, next);
+      while (!stop_ && !look_ && Now() < next) stopped_.WaitUntil(&mu_, next);
       if (stop_) return;
+      look_ = false;
       if (leads_) job = job_;
     }
     if (job == nullptr) continue;
@@ -441,35 +483,36 @@ void JobWitness::Watch() {
   }
 }
 
-// Before its first round a job has nothing to lose, and that round should begin soon.
+// Before its first round a job has nothing to lose, and that round should begin soon. So a
+// preflight of the usual length is not disturbed either.
 void JobWitness::TellNodes(JobRendezvous& job) {
-  if (job.Status().round == 0 || job.state() == JobState::kPreflight) return;
+  if (job.state() != JobState::kPreflight) {
+    preflight_since_.reset();
+  } else if (!preflight_since_) {
+    preflight_since_ = Now();
+  }
+  if (job.Status().round == 0 ||
+      (preflight_since_ && Now() - *preflight_since_ < kQuickPreflight)) {
+    return;
+  }
   const WitnessMembers members = witness()->group().members;
-  WitnessCandidates told;
-  for (const NodeInfo& node : job.Nodes()) {
-    ++told.nodes;
-    if (const auto one = AsWitness(node, options_.self)) told.candidates.push_back(*one);
-  }
-  told.nodes = std::max(told.nodes - 1, 1);
-  const std::string here = SplitAddress(options_.self.address).literal;
-  const auto order = [&](const WitnessMember& one) {
-    if (FindMember(members, one.incarnation) != nullptr) return 0;
-    return SplitAddress(one.address).literal != here ? 1 : 2;
-  };
-  std::stable_sort(
-      told.candidates.begin(), told.candidates.end(),
-      [&](const WitnessMember& a, const WitnessMember& b) { return order(a) < order(b); });
-  if (told.candidates.size() > kMaxWitnesses) told.candidates.resize(kMaxWitnesses);
-  {
-    MutexLock lock(&mu_);
-    candidates_ = told.candidates;
-  }
+  WitnessCandidates told = CandidatesOf(job.Nodes(), members, options_.self);
   SayIfAlone(job, members, told.candidates);
-  witness()->Give(std::move(told));
+  NameCandidates(std::move(told));
   WitnessMembers places = Places();
   if (SameMembers(places, told_)) return;
   told_ = std::move(places);
   if (options_.on_places) options_.on_places();
+}
+
+void JobWitness::NameCandidates(WitnessCandidates told) {
+  std::shared_ptr<WitnessThread> witness;
+  {
+    MutexLock lock(&mu_);
+    candidates_ = told.candidates;
+    witness = witness_;
+  }
+  witness->Give(std::move(told));
 }
 
 // If a firewall keeps the witnesses from each other, the job goes on and nobody would know before

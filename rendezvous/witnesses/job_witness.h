@@ -38,6 +38,12 @@ bool HasWitnesses(const JobPolicy& policy);
 // Pure.
 std::string PackForWitnesses(const JobRecord& record);
 
+// Returns the nodes of a job that may be its witnesses, the best first: those of `members`, which
+// are witnesses, then those on other hosts than `self`. `nodes` are in the order of their ranks,
+// with `self` among them. Pure.
+WitnessCandidates CandidatesOf(const std::vector<NodeInfo>& nodes, const WitnessMembers& members,
+                               const WitnessMember& self);
+
 // Returns the times of the witnesses of a job of this policy. Pure.
 WitnessRule WitnessRuleOf(const JobPolicy& policy);
 
@@ -113,6 +119,7 @@ class JobWitness final : public Jobs, public WitnessPost {
   std::shared_ptr<WitnessThread> witness() const;
   JobRules Rules(JobRules rules, Term term, uint64_t version);
   absl::Status Keep(const std::shared_ptr<Kept>& kept, const JobRecord& record);
+  void NameCandidates(WitnessCandidates told);
   bool Leads(const Kept& kept) const;
   void TakeOver(Term term, const WitnessEntry& entry);
   void Lose(const std::string& why);
@@ -144,11 +151,13 @@ class JobWitness final : public Jobs, public WitnessPost {
   std::optional<WitnessMember> leader_ ABSL_GUARDED_BY(mu_);  // The leader that was heard last.
   std::string why_ ABSL_GUARDED_BY(mu_);                      // The last line of the witness.
   WitnessMembers candidates_ ABSL_GUARDED_BY(mu_);
+  bool look_ ABSL_GUARDED_BY(mu_) = false;  // Watch must look now.
   // The entry that was sent last without its record, for those who ask for that; null if none was.
   SharedEntry offered_ ABSL_GUARDED_BY(mu_);
   // The record of this entry is being asked for.
   std::optional<Ballot> asks_for_ ABSL_GUARDED_BY(mu_);
   // For Watch's thread only.
+  std::optional<Instant> preflight_since_;
   WitnessMembers told_;                 // At the last call of on_places.
   std::optional<Instant> alone_since_;  // There are candidates, and none has become a witness.
   bool joined_or_said_ = false;  // One has become a witness, or people were told that none has.

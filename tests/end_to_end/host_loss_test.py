@@ -92,6 +92,31 @@ class HostDies(HostLossTest):
         self.lose_host_of_three(runs)
 
 
+class HostDiesAtOnce(HostLossTest):
+    """The host dies in the first moments of the first round."""
+
+    count = 3
+    on_host_loss = None
+    loss_limit = 8
+
+    def test_of_three(self):
+        runs = self.start_job()
+        self.wait_for_workers(runs, self.count)
+        self.lose_host_of_three(runs)
+
+    def test_without_witnesses_the_others_join_it_once_it_is_started_again(self):
+        # It reaches no other node, so none becomes a witness.
+        self.nodes[0].run("iptables", "-A", "OUTPUT", "-p", "tcp", "--syn", "!", "-o", "lo", "-j", "DROP")
+        runs = self.start_job()
+        self.wait_for_workers(runs, self.count)
+        kill_all(runs[0])
+        runs[0] = self.start_job([self.nodes[0]])[0]
+        for run in runs[1:]:
+            run.wait_for("joining the new rendezvous, which counts as restart 1 of 50", 60)
+        self.assertTrue(lab.poll(lambda: jobs.environments(runs[0]), 60), self.told(runs))
+        self.end(runs, timeout=60)
+
+
 class NoOtherWitness(HostLossTest):
     """The endpoint's port is open, and no other port of the other nodes."""
 

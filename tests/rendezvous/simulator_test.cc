@@ -168,6 +168,73 @@ INSTANTIATE_TEST_SUITE_P(Scenes, StandstillInAJob,
                                                           Who::kRendezvous),
                                           testing::Bool(), testing::Values(6, 7, 8, 10, 30)));
 
+using WitnessScene = std::tuple<int, Who, bool, int>;
+
+class StandstillAmongWitnesses : public testing::TestWithParam<WitnessScene> {};
+
+// The same where the job's nodes keep its record: of the node that leads, or of another one. The
+// links are good, since an election over slow ones takes longer than the shortest limits.
+TEST_P(StandstillAmongWitnesses, EndsNeitherTheJobNorItsProgress) {
+  const auto [nodes, who, of_host, loss_limit] = GetParam();
+  const Duration limit = std::chrono::seconds(loss_limit);
+  const Duration last = 4 * limit / 3 + std::chrono::seconds(13);
+  const Duration step = std::chrono::milliseconds(200) * kShare;
+  uint64_t terms = 0;
+  Duration duration = std::chrono::seconds(1);
+  uint64_t seed = 1;
+  for (; duration <= last; ++seed, duration += step) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = nodes;
+    simulation.steps = 6000;
+    simulation.witnesses = true;
+    simulation.standstill = {who, limit, duration, false, of_host};
+    // Before there are witnesses a job ends with its host; see PowerLossAmongWitnesses.
+    simulation.standstill->after = std::chrono::milliseconds(1000 + 37 * seed);
+    const SimulationResult result = Simulate(simulation);
+    terms += result.terms;
+    const bool unwatched =
+        who == Who::kAgentAndKeeper && result.violation.find("live at once") != std::string::npos;
+    if (unwatched) continue;
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.outcome, 0) << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+  if (of_host && who != Who::kKeeper) {
+    EXPECT_GT(terms, seed);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, StandstillAmongWitnesses,
+                         testing::Combine(testing::Values(3, 5),
+                                          testing::Values(Who::kAgent, Who::kKeeper,
+                                                          Who::kAgentAndKeeper, Who::kNode),
+                                          testing::Bool(), testing::Values(6, 8, 30)));
+
+class PowerLossAmongWitnesses : public testing::TestWithParam<std::tuple<int, bool>> {};
+
+// A node loses its power in any moment from the first tenths of a second of the first round on.
+TEST_P(PowerLossAmongWitnesses, EndsNoJob) {
+  const auto [nodes, of_host] = GetParam();
+  for (uint64_t seed = 1; seed <= 200 / kShare; ++seed) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = nodes;
+    simulation.steps = 6000;
+    simulation.witnesses = true;
+    simulation.standstill = {Who::kPower, std::chrono::seconds(10), {}, false, of_host};
+    simulation.standstill->after = std::chrono::milliseconds(100 + 25 * seed);
+    const SimulationResult result = Simulate(simulation);
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.outcome, 0) << "replay it: " << ReplayCommand(simulation);
+    EXPECT_GE(result.terms, of_host ? 2U : 1U) << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, PowerLossAmongWitnesses,
+                         testing::Combine(testing::Values(3, 5, 8), testing::Bool()));
+
 // Shows that only the fence keeps workers to one round at a time: without it they break that
 // promise.
 TEST(SimulatedJobWithoutFence, RunsTwoRoundsAtOnceWhereAnAgentStandsStill) {

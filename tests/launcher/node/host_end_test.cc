@@ -22,6 +22,17 @@ TEST(EndsWithHost, BySomebodysWishAlone) {
   }
 }
 
+TEST(IsCutOff, KnowsALongSilenceFromAReplacementThatAnswersAtOnce) {
+  const Instant heard = Instant{} + seconds(100);
+  const Lease lease;
+  const Allowance allowance = AllowanceAt(lease, heard, {});
+  const absl::Status another = absl::OutOfRangeError("comes from round 1");
+  EXPECT_FALSE(IsCutOff(another, allowance, heard + seconds(2)));
+  EXPECT_TRUE(IsCutOff(another, allowance, heard + lease.loss_limit));
+  EXPECT_TRUE(IsCutOff(absl::DeadlineExceededError("nothing heard"), allowance, heard));
+  EXPECT_FALSE(IsCutOff(absl::AbortedError("given up"), allowance, heard + lease.loss_limit));
+}
+
 TEST(NoneLivesFrom, IsLaterThanAnyOtherNodesFence) {
   const Lease lease{seconds(1), seconds(3), seconds(6)};
   const Instant lost = Instant{} + seconds(100);

@@ -93,11 +93,12 @@ class Member final : public RendezvousClient::Listener {
   Member(const RendezvousEndpoint& endpoint, const NodeInfo& info,
          Duration join_timeout = seconds(300))
       : Member(info, GrpcRendezvousClient::Options{endpoint, join_timeout}) {}
-  Member(NodeInfo info, GrpcRendezvousClient::Options options) {
+  Member(NodeInfo info, GrpcRendezvousClient::Options options,
+         const NodeUpdate& first = Says(0, NodePhase::kReady)) {
     info.address.clear();
     info.route_address.clear();
     client_ = std::make_unique<GrpcRendezvousClient>(std::move(options));
-    client_->Join(info, Says(0, NodePhase::kReady), this);
+    client_->Join(info, first, this);
   }
 
   void OnDirective(const Directive& directive) override {
@@ -1063,6 +1064,23 @@ TEST(GrpcRendezvous, NoWitnessIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
   EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // The witness sent it here.
   member.Leave();
   EXPECT_EQ(told, 0);
+}
+
+// The host died before it had other witnesses, and was started again.
+TEST(GrpcRendezvous, AJobWithoutALeaderIsOverForOneWhoseHostHasBegunItAnew) {
+  Host anew(Policy(2, 2));
+  Mute witness;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = anew.endpoint;
+  options.taken_up = {{milliseconds(200), seconds(2), seconds(1)},
+                      MonotonicClock().Now(),
+                      {witness.AsWitness("node1")}};
+  Member member(Node(1, 2, 2), std::move(options), Says(1, NodePhase::kRunning));
+  const absl::Status end = member.AwaitEnd();
+  EXPECT_EQ(end.code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(std::string(end.message()), HasSubstr("for 2 s: node1"));
+  EXPECT_THAT(std::string(end.message()), HasSubstr("comes from round 1"));
+  member.Leave();
 }
 
 TEST(GrpcRendezvous, SaysThatThereIsNoThreadToSpeakWithIt) {

@@ -50,16 +50,23 @@ int main(int argc, char** argv) {
   bool in_preflight = false;
   app.add_option(
          "--stands", stands,
-         "one stands still once: 0 an agent, 1 a keeper, 2 both, 3 a node, 4 the rendezvous")
-      ->check(CLI::Range(0, 4));
+         "one stands still once: 0 an agent, 1 a keeper, 2 both, 3 a node, 4 the rendezvous; 5: a "
+         "node loses its power")
+      ->check(CLI::Range(0, 5));
   app.add_option("--for-ms", for_ms, "so long");
   app.add_option("--loss-limit", loss_limit, "with --stands, in seconds");
   app.add_flag("--in-preflight", in_preflight, "with --stands: while a round is checked");
+  bool of_host = false;
+  int after_ms = -1;
+  app.add_flag("--witnesses", simulation.witnesses, "with --stands: the nodes keep the record");
+  app.add_flag("--of-host", of_host, "with --witnesses: it is that of the leading node");
+  app.add_option("--after-ms", after_ms, "with --stands: so long after the first such moment");
   CLI11_PARSE(app, argc, argv);
   if (stands >= 0) {
     simulation.standstill = {static_cast<hlaunch::StandstillScene::Who>(stands),
                              std::chrono::seconds(loss_limit), std::chrono::milliseconds(for_ms),
-                             in_preflight};
+                             in_preflight, of_host};
+    if (after_ms >= 0) simulation.standstill->after = std::chrono::milliseconds(after_ms);
   }
   if (digests > 0) {
     bool good = true;

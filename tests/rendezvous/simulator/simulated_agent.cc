@@ -62,7 +62,9 @@ Allowance SimulatedAgent::AllowanceNow() const {
 }
 
 Instant SimulatedAgent::SilentAt() const {
-  return std::max(heard_ + (contacted_ ? lease_.lease : kFirstAnswer), forgiven_until_);
+  Duration patience = contacted_ ? lease_.lease : kFirstAnswer;
+  if (places_ > 1 && answered_ == 0) patience = std::min<Duration>(kFirstAnswer, patience) / 2;
+  return std::max(heard_ + patience, forgiven_until_);
 }
 
 void SimulatedAgent::Arm() {
@@ -111,7 +113,7 @@ void SimulatedAgent::Drop() {
 
 void SimulatedAgent::Retry() {
   const int whole = static_cast<int>(std::chrono::duration_cast<milliseconds>(backoff_).count());
-  backoff_ = std::min(2 * backoff_, kLastBackoff);
+  backoff_ = std::min(2 * backoff_, kLastBackoff / places_);
   around_.Later(*this, EventKind::kConnects, milliseconds(whole / 2 + around_.Below(whole / 2 + 1)),
                 last_stream_);
 }

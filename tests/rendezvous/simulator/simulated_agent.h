@@ -82,6 +82,8 @@ class SimulatedAgent {
     return drained() && outcome_ && outcome_->exit_code == 0 && !outcome_->reason.empty();
   }
   void SetSlowStop(Duration stop) { slow_stop_ = stop; }
+  // The rendezvous may be at so many places.
+  void SetPlaces(int places) { places_ = places; }
 
   int index() const { return index_; }
   int slot() const { return slot_; }
@@ -151,6 +153,7 @@ class SimulatedAgent {
   std::optional<Round> gone_from_;
   bool excused_ = false;
   Duration slow_stop_{};
+  int places_ = 1;
   Instant paused_until_, frozen_until_, pause_begun_;
 
   // The agent.

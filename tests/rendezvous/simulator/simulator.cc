@@ -12,10 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "rendezvous/restart/restart_policy.h"
 #include "rendezvous/table/round_table.h"
+#include "rendezvous/witness/witness.h"
 #include "tests/rendezvous/simulator/event.h"
 #include "tests/rendezvous/simulator/promises.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"
@@ -90,6 +92,14 @@ struct Service {
   bool unsure = false;   // It does not know whether its last write was done.
   Instant unkept_since;
   std::vector<RoundTable::Ended> ended;  // Told to the agents once all is kept.
+  // The rest is used with witnesses. A service is what the agent in its slot hosts.
+  std::optional<Witness> witness;  // Unset while no agent is there.
+  int agent = -1;
+  bool dark = false;  // Its host has lost its power.
+  uint32_t witness_tick = 0;
+  uint64_t proposed = 0;  // The version that its last write gets.
+  uint32_t write = 0;     // That write.
+  bool over = false;      // It has kept the end of the job, so it needs no lead any more.
 };
 
 // The place that keeps the record, with EtcdKeeper's rules.
@@ -109,7 +119,8 @@ class Simulator final : public AgentSurroundings {
         random_(simulation.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(simulation.nodes)),
         rules_(Rules()),
         promises_(rules_.policy, agents_),
-        services_(static_cast<size_t>(simulation.services)),
+        services_(
+            static_cast<size_t>(simulation.witnesses ? simulation.nodes : simulation.services)),
         at_(&services_[0]) {}
 
   SimulationResult Run();
@@ -190,7 +201,7 @@ class Simulator final : public AgentSurroundings {
   void Restore();
 
   // Several services, one place.
-  bool shared() const { return simulation_.services > 1; }
+  bool shared() const { return services_.size() > 1; }
   int Index() const { return static_cast<int>(at_ - services_.data()); }
   Service& Leader();
   void Looks(uint32_t token);
@@ -206,6 +217,19 @@ class Simulator final : public AgentSurroundings {
   void StandBeforeWord(Link& link);
   void InjectServiceFault();
 
+  // Witnesses.
+  bool witnesses() const { return simulation_.witnesses; }
+  WitnessRule RuleOfWitnesses() const;
+  void Host(SimulatedAgent& agent);
+  void Dies(const SimulatedAgent& agent, bool dark = false);
+  void ToWitness(Service& service, const WitnessEvent& event);
+  void Deliver(Service& from, const WitnessMessage& message);
+  void TakeOver(Term term);
+  void Propose(uint32_t number);
+  void LookAtNodes();
+  void NameCandidates();
+  Service* HostOf(Incarnation incarnation);
+
   // Faults.
   void Inject();
   void Strike(Fault fault, SimulatedAgent& agent);
@@ -215,6 +239,7 @@ class Simulator final : public AgentSurroundings {
   void Pause(SimulatedAgent& agent, Duration duration, StandsStill what);
   void PauseRendezvous(Duration duration);
   void StandStill();
+  void LosePower(SimulatedAgent& agent);
   void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
 
   const Simulation& simulation_;
@@ -251,6 +276,7 @@ class Simulator final : public AgentSurroundings {
   std::vector<WriteOfRecord> writes_;
   std::array<bool, kServiceFaults> service_faults_{};
   Duration between_service_faults_{};
+  bool armed_ = false;  // The moment of a StandstillScene has come.
   JobState traced_ = JobState::kForming;
 };
 
@@ -328,7 +354,10 @@ void Simulator::Populate() {
     queue_.Push({now_ + at, 0, EventKind::kArrival, i, 0, nullptr});
   }
   slots_ = simulation_.nodes;
-  queue_.Push({now_ + UpTo(seconds(20)), 0, EventKind::kFault, -1, 0, nullptr});
+  const bool at_once = simulation_.standstill && simulation_.standstill->after;
+  queue_.Push({now_ + (at_once ? Duration::zero() : UpTo(seconds(20))), 0, EventKind::kFault, -1, 0,
+               nullptr});
+  if (witnesses()) return;
   if (shared()) return BeginServices();
   at_->table = std::make_unique<RoundTable>(rules_);
 }
@@ -377,7 +406,8 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   agents_.push_back(std::make_unique<SimulatedAgent>(static_cast<int>(agents_.size()), slot,
                                                      std::move(info), local, *this));
   links_.emplace_back();
-  links_.back().delay = milliseconds(OneIn(20) ? 50 + Below(400) : 1 + Below(5));
+  const bool slow = !witnesses() && OneIn(20);
+  links_.back().delay = milliseconds(slow ? 50 + Below(400) : 1 + Below(5));
   SimulatedAgent& agent = *agents_.back();
   agent.SetSlowStop(milliseconds(OneIn(20) ? Below(30000) : Below(1000)));
   const bool steady = calm_ || simulation_.standstill.has_value();
@@ -405,6 +435,7 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
     }
   }
   Trace(agent.Name(), " starts as ", agent.info().node_id);
+  if (witnesses()) Host(agent);
   agent.Start();
 }
 
@@ -435,6 +466,7 @@ void Simulator::Exited(SimulatedAgent& agent) {
         : agent.end()   ? agent.end()->ToString()
                         : "nothing was decided");
   promises_.Exited(agent);
+  if (witnesses()) Dies(agent);
   const bool again =
       repairs_ && (!calm_ || simulation_.standstill) && !agent.outcome() && !agent.local();
   if (again && (simulation_.standstill || !OneIn(10))) Again(agent, OneIn(3));
@@ -526,6 +558,9 @@ void Simulator::Step(const Event& event) {
     case EventKind::kWritten:
     case EventKind::kWriteTold:
     case EventKind::kKeepsAgain:
+    case EventKind::kWitnessHears:
+    case EventKind::kWitnessTicks:
+    case EventKind::kLooksAtNodes:
       return AtRendezvous(event);
     case EventKind::kServiceFault:
       return InjectServiceFault();
@@ -546,7 +581,11 @@ void Simulator::Step(const Event& event) {
 
 Instant Simulator::Arrival(const Link& link, Way& way) {
   Duration takes = link.delay;
-  if (!calm_ && OneIn(200)) takes += UpTo(seconds(3));  // TCP sends it again.
+  if (!calm_ && !witnesses() && OneIn(200)) takes += UpTo(seconds(3));  // TCP sends it again.
+  const int agent = static_cast<int>(&link - links_.data());
+  if (witnesses() && services_[static_cast<size_t>(link.service)].agent == agent) {
+    takes = milliseconds(1);  // It is in the same process.
+  }
   way.last = std::max({way.last, now_ + takes, way.cut_until + takes});
   return way.last;
 }
@@ -556,7 +595,7 @@ void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> me
   if (message->kind == SimulatedMessage::Kind::kJoin) {
     link.up = {link.up.cut_until, {}, false};
     link.down = {link.down.cut_until, {}, false};
-    if (shared()) link.service = link.tries++ % simulation_.services;
+    if (shared()) link.service = link.tries++ % static_cast<int>(services_.size());
   }
   const uint32_t life = services_[static_cast<size_t>(link.service)].life;
   if (agent.local()) {
@@ -612,12 +651,18 @@ void Simulator::AtRendezvous(const Event& event) {
   at_ = &services_[static_cast<size_t>(event.service)];
   if (event.kind == EventKind::kOpens) return Open();
   if (event.kind == EventKind::kWritten) return Written(event);
+  const bool of_witness =
+      event.kind == EventKind::kWitnessHears || event.kind == EventKind::kWitnessTicks;
+  if (of_witness && !at_->witness) return;
   if (now_ < at_->paused_until && event.kind != EventKind::kResumes) {
     Event deferred = event;
     deferred.at = at_->paused_until;
     return queue_.Push(std::move(deferred));
   }
-  if (shared() && at_->table != nullptr && now_ >= at_->leads_until) Lose("its lease has run out");
+  if (shared() && at_->table != nullptr && now_ >= at_->leads_until &&
+      !(witnesses() && at_->over)) {
+    Lose("its lease has run out");
+  }
   switch (event.kind) {
     case EventKind::kLooks:
       return Looks(event.token);
@@ -627,6 +672,14 @@ void Simulator::AtRendezvous(const Event& event) {
       return WriteTold(event.token);
     case EventKind::kKeepsAgain:
       if (event.token == at_->life && at_->table != nullptr) Write();
+      return;
+    case EventKind::kWitnessHears:
+      return ToWitness(*at_, WitnessHeard{*event.letter});
+    case EventKind::kWitnessTicks:
+      if (event.token == at_->witness_tick) ToWitness(*at_, WitnessTimePassed{});
+      return;
+    case EventKind::kLooksAtNodes:
+      if (event.token == at_->life) LookAtNodes();
       return;
     case EventKind::kArrives:
       return Arrives(event);
@@ -647,11 +700,17 @@ void Simulator::Arrives(const Event& event) {
   SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
   const SimulatedMessage& message = *event.message;
   // The message belongs to an earlier life of the service: its stream is gone.
-  if (at_->table == nullptr || event.token != at_->life) {
-    if (message.stream == agent.stream()) Break(agent, false, true);
-    return;
-  }
   Link& link = LinkOf(agent);
+  if (at_->table == nullptr || event.token != at_->life) {
+    if (at_->dark) return;
+    if (message.stream != agent.stream()) return;
+    // A witness that stands by knows who leads.
+    Service* const leads = at_->witness ? HostOf(at_->witness->leader()) : nullptr;
+    if (leads != nullptr && leads->table != nullptr) {
+      link.tries = static_cast<int>(leads - services_.data());
+    }
+    return Break(agent, false, true);
+  }
   if (message.kind == SimulatedMessage::Kind::kJoin) return Joins(agent, message);
   if (message.stream > link.joined) return;  // The stream's join was refused.
   if (message.stream < link.joined) Count(Fault::kLate);
@@ -739,6 +798,10 @@ void Simulator::Notices(int index, uint32_t stream) {
 
 void Simulator::Reported(const Event& event) {
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
+  for (Service& service : services_) {
+    const bool hears = service.witness && now_ >= service.paused_until;
+    if (hears) ToWitness(service, WitnessProvenDead{agent.info().incarnation});
+  }
   if (shared()) at_ = &Leader();
   if (at_->table == nullptr || now_ < at_->paused_until ||
       links_[static_cast<size_t>(event.agent)].up.cut_until > now_) {
@@ -891,12 +954,13 @@ void Simulator::Forget() {
   ++at_->life;
   at_->tick_at.reset();
   ++at_->tick_token;
-  at_->writing = at_->unsure = false;
+  at_->writing = at_->unsure = at_->over = false;
   at_->ended.clear();
   std::fill(at_->sessions.begin(), at_->sessions.end(), Session{});
   for (const auto& agent : agents_) {
     if (LinkOf(*agent).service != Index()) continue;
     LinkOf(*agent).joined = 0;
+    if (at_->dark) continue;
     if (agent->alive() && !OneIn(10)) Break(*agent, false, true);
   }
 }
@@ -927,6 +991,7 @@ Service& Simulator::Leader() {
   for (Service& service : services_) {
     const bool leads = service.table != nullptr && now_ < service.leads_until;
     if (leads && now_ >= service.paused_until) leader = &service;
+    if (witnesses() && service.over) return service;
   }
   return *leader;
 }
@@ -965,6 +1030,7 @@ void Simulator::Lose(const char* why) {
   Trace("service ", Index(), " has lost: ", why);
   ++result_.lost;
   Forget();
+  if (witnesses()) return;
   queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
 }
 
@@ -1005,6 +1071,7 @@ void Simulator::Write() {
   write.again = at_->unsure;
   writes_.push_back(std::move(write));
   const uint32_t number = static_cast<uint32_t>(writes_.size() - 1);
+  if (witnesses()) return Propose(number);
   const auto strikes = [&](ServiceFault fault, int one_in) {
     if (calm_ || !service_faults_[static_cast<size_t>(fault)] || !OneIn(one_in)) return false;
     ++result_.service_faults[static_cast<size_t>(fault)];
@@ -1063,6 +1130,9 @@ void Simulator::WriteTold(uint32_t number) {
   at_->version = write.version;
   at_->committed = write.durable;
   NotePause();
+  at_->over = witnesses() && write.record.state == JobState::kOver;
+  const bool alone = witnesses() && at_->witness->entry()->members.size() < 2;
+  if (alone && write.record.state == JobState::kRunning) NameCandidates();
   if (at_->table->durable_version() != at_->committed) return Write();
   at_->writing = false;
   TellWhatWaited();
@@ -1130,6 +1200,139 @@ void Simulator::InjectServiceFault() {
   ++result_.service_faults[static_cast<size_t>(fault)];
 }
 
+// ---- Witnesses. These do what JobWitness and WitnessThread do.
+
+WitnessRule Simulator::RuleOfWitnesses() const {
+  const JobPolicy& policy = rules_.policy;
+  WitnessRule rule;
+  rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
+  rule.beat = std::min<Duration>(kLook, rule.lease / 5);
+  rule.lapse_after = policy.lease.loss_limit / 2;
+  return rule;
+}
+
+// The first agent of the first slot begins the job.
+void Simulator::Host(SimulatedAgent& agent) {
+  agent.SetPlaces(simulation_.nodes);
+  const size_t slot = static_cast<size_t>(agent.slot());
+  if (slot >= services_.size()) return;
+  Service& service = services_[slot];
+  service.agent = agent.index();
+  service.dark = false;
+  service.up = true;
+  service.paused_until = {};
+  const NodeInfo& info = agent.info();
+  service.witness.emplace(WitnessMember{info.incarnation, info.host, info.address},
+                          RuleOfWitnesses());
+  if (info.incarnation == 1) ToWitness(service, WitnessFounded{});
+}
+
+void Simulator::Dies(const SimulatedAgent& agent, bool dark) {
+  for (Service& service : services_) {
+    if (service.agent != agent.index() || (service.over && agent.outcome())) continue;
+    Service* const before = std::exchange(at_, &service);
+    service.dark = dark;
+    Forget();
+    service.witness.reset();
+    service.agent = -1;
+    service.up = false;
+    service.leads_until = {};
+    at_ = before;
+  }
+}
+
+Service* Simulator::HostOf(Incarnation incarnation) {
+  for (Service& service : services_) {
+    if (service.witness && service.witness->self().incarnation == incarnation) return &service;
+  }
+  return nullptr;
+}
+
+void Simulator::ToWitness(Service& service, const WitnessEvent& event) {
+  Service* const before = std::exchange(at_, &service);
+  const WitnessStep step = service.witness->Step(event, now_, random_());
+  service.leads_until = service.witness->LeadsUntil();
+  for (const std::string& line : step.news) Trace(line);
+  if (step.lost && service.table != nullptr && !service.over) Lose(step.lost->c_str());
+  if (step.leads) TakeOver(*step.leads);
+  if (step.decided && service.table != nullptr && *step.decided >= service.proposed) {
+    WriteOfRecord& write = writes_[service.write];
+    if (write.fate == WriteOfRecord::Fate::kUnknown && write.term == service.term) {
+      write.fate = WriteOfRecord::Fate::kDone;
+      write.version = *step.decided;
+      promises_.Kept(write.decided);
+      queue_.Push({now_, 0, EventKind::kWriteTold, -1, service.write, nullptr, Index()});
+    }
+  }
+  for (const WitnessMessage& message : step.send) Deliver(service, message);
+  if (step.next != Instant::max()) {
+    queue_.Push({std::max(step.next, now_ + milliseconds(1)), 0, EventKind::kWitnessTicks, -1,
+                 ++service.witness_tick, nullptr, Index()});
+  }
+  at_ = before;
+}
+
+void Simulator::Deliver(Service& from, const WitnessMessage& message) {
+  Service* const to = HostOf(message.to);
+  if (to == nullptr || from.agent < 0) return;
+  const Link& here = links_[static_cast<size_t>(from.agent)];
+  const Link& there = links_[static_cast<size_t>(to->agent)];
+  if (here.up.cut_until > now_ || there.down.cut_until > now_) return;
+  const Duration takes = (here.delay + there.delay) / 2 + UpTo(milliseconds(2));
+  queue_.Push({now_ + takes, 0, EventKind::kWitnessHears, -1, 0, nullptr,
+               static_cast<int>(to - services_.data()), std::make_shared<WitnessMessage>(message)});
+}
+
+// A record's text is the number of its write.
+void Simulator::TakeOver(Term term) {
+  at_->term = static_cast<int>(term);
+  at_->version = at_->witness->entry()->version;
+  uint32_t number = 0;
+  if (absl::SimpleAtoi(at_->witness->entry()->record, &number)) {
+    place_.record = writes_[number].record;
+    place_.decided = writes_[number].decided;
+  }
+  ++result_.terms;
+  Trace("service ", Index(), " leads, in term ", term);
+  promises_.Kept(place_.decided);
+  Restore();
+  queue_.Push({now_ + kLook, 0, EventKind::kLooksAtNodes, -1, at_->life, nullptr, Index()});
+}
+
+void Simulator::Propose(uint32_t number) {
+  if (at_->over) {  // It waits only until all nodes know.
+    writes_[number].fate = WriteOfRecord::Fate::kDone;
+    promises_.Kept(writes_[number].decided);
+    return queue_.Push({now_, 0, EventKind::kWriteTold, -1, number, nullptr, Index()});
+  }
+  writes_[number].fate = WriteOfRecord::Fate::kUnknown;
+  at_->write = number;
+  at_->proposed = at_->witness->entry()->version + 1;
+  ToWitness(*at_, WitnessProposed{static_cast<Term>(at_->term), absl::StrCat(number)});
+}
+
+void Simulator::LookAtNodes() {
+  if (at_->table == nullptr) return;
+  if (at_->table->state() != JobState::kPreflight) NameCandidates();
+  queue_.Push({now_ + kLook, 0, EventKind::kLooksAtNodes, -1, at_->life, nullptr, Index()});
+}
+
+void Simulator::NameCandidates() {
+  if (at_->table->round() == 0) return;
+  WitnessCandidates told;
+  const Incarnation self = at_->witness->self().incarnation;
+  for (const NodeInfo& node : at_->table->Nodes()) {
+    ++told.nodes;
+    if (node.incarnation != self) told.candidates.push_back({node.incarnation, node.host, ""});
+  }
+  told.nodes = std::max(told.nodes - 1, 1);
+  const WitnessMembers& members = at_->witness->entry()->members;
+  std::stable_partition(
+      told.candidates.begin(), told.candidates.end(),
+      [&](const WitnessMember& one) { return FindMember(members, one.incarnation) != nullptr; });
+  ToWitness(*at_, told);
+}
+
 // ---- Faults.
 
 void Simulator::Inject() {
@@ -1162,11 +1365,7 @@ void Simulator::Strike(Fault fault, SimulatedAgent& agent) {
       Kill(agent, false);
       break;
     case Fault::kHostLost:
-      Trace(agent.Name(), "'s host is lost");
-      agent.Kill(true);
-      --alive_;
-      LinkOf(agent).up.lost = LinkOf(agent).down.lost = true;
-      if (repairs_ || OneIn(2)) Again(agent, true);
+      LosePower(agent);
       break;
     case Fault::kRestarted:
       Kill(agent, OneIn(2));
@@ -1254,6 +1453,7 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   const uint32_t stream = agent.stream();
   agent.Kill(false);
   --alive_;
+  if (witnesses()) Dies(agent);
   const Duration sweeping = UpTo(milliseconds(500));
   queue_.Push({now_ + sweeping, 0, EventKind::kSwept, agent.index(), 0, nullptr});
   Link& link = LinkOf(agent);
@@ -1292,6 +1492,12 @@ void Simulator::Pause(SimulatedAgent& agent, Duration duration, StandsStill what
                                    " and its keeper are paused", "'s node is frozen"};
   Trace(agent.Name(), kWhat[static_cast<size_t>(what)], " for ", duration / milliseconds(1), " ms");
   agent.Pause(now_ + duration, what);
+  if (!witnesses() || what == StandsStill::kKeeper) return;
+  for (Service& service : services_) {
+    if (service.agent != agent.index()) continue;
+    service.paused_until = now_ + duration;
+    if (service.table != nullptr) promises_.Paused(duration);
+  }
 }
 
 void Simulator::PauseRendezvous(Duration duration) {
@@ -1305,14 +1511,34 @@ void Simulator::StandStill() {
   using Who = StandstillScene::Who;
   const StandstillScene& scene = *simulation_.standstill;
   const JobState state = at_->table == nullptr ? JobState::kForming : at_->table->state();
-  if (state != (scene.in_preflight ? JobState::kPreflight : JobState::kRunning)) {
+  if (!armed_ && state != (scene.in_preflight ? JobState::kPreflight : JobState::kRunning)) {
     return queue_.Push({now_ + milliseconds(1 + Below(20)), 0, EventKind::kFault, -1, 0, nullptr});
   }
+  if (scene.after && !std::exchange(armed_, true)) {
+    return queue_.Push({now_ + *scene.after, 0, EventKind::kFault, -1, 0, nullptr});
+  }
   if (scene.who == Who::kRendezvous) return PauseRendezvous(scene.duration);
+  size_t number = static_cast<size_t>(Below(simulation_.nodes));
+  if (witnesses()) {
+    const size_t host = static_cast<size_t>(at_->agent);
+    number = scene.of_host ? host : (host + 1 + number) % static_cast<size_t>(simulation_.nodes);
+    if (!scene.of_host && number == host) number = (number + 1) % services_.size();
+  }
+  SimulatedAgent& agent = *agents_[number];
+  if (scene.who == Who::kPower) return LosePower(agent);
   constexpr StandsStill kWhat[] = {StandsStill::kAgent, StandsStill::kKeeper,
                                    StandsStill::kAgentAndKeeper, StandsStill::kNode};
-  Pause(*agents_[static_cast<size_t>(Below(simulation_.nodes))], scene.duration,
-        kWhat[static_cast<size_t>(scene.who)]);
+  Pause(agent, scene.duration, kWhat[static_cast<size_t>(scene.who)]);
+}
+
+// It comes back on another host.
+void Simulator::LosePower(SimulatedAgent& agent) {
+  Trace(agent.Name(), "'s host is lost");
+  agent.Kill(true);
+  --alive_;
+  if (witnesses()) Dies(agent, /*dark=*/true);
+  LinkOf(agent).up.lost = LinkOf(agent).down.lost = true;
+  if (repairs_ || OneIn(2)) Again(agent, true);
 }
 
 void Simulator::Cut(SimulatedAgent& agent, bool up, bool down, Duration duration) {
@@ -1375,9 +1601,11 @@ SimulationResult Simulate(const Simulation& simulation) { return Simulator(simul
 static std::string StandstillWords(const Simulation& simulation) {
   if (!simulation.standstill) return "";
   const StandstillScene& scene = *simulation.standstill;
-  return absl::StrCat(" --stands ", static_cast<int>(scene.who), " --for-ms ",
-                      scene.duration / milliseconds(1), " --loss-limit ",
-                      scene.loss_limit / seconds(1), scene.in_preflight ? " --in-preflight" : "");
+  return absl::StrCat(
+      " --stands ", static_cast<int>(scene.who), " --for-ms ", scene.duration / milliseconds(1),
+      " --loss-limit ", scene.loss_limit / seconds(1), scene.in_preflight ? " --in-preflight" : "",
+      scene.of_host ? " --of-host" : "",
+      scene.after ? absl::StrCat(" --after-ms ", *scene.after / milliseconds(1)) : "");
 }
 
 std::string ReplayCommand(const Simulation& simulation) {
@@ -1385,7 +1613,8 @@ std::string ReplayCommand(const Simulation& simulation) {
       "simulate --seed ", simulation.seed, " --nodes ", simulation.nodes, " --steps ",
       simulation.steps,
       simulation.services > 1 ? absl::StrCat(" --services ", simulation.services) : "",
-      simulation.fence ? "" : " --no-fence", StandstillWords(simulation), " -v");
+      simulation.witnesses ? " --witnesses" : "", simulation.fence ? "" : " --no-fence",
+      StandstillWords(simulation), " -v");
 }
 
 }  // namespace hlaunch

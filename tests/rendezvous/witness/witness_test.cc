@@ -30,7 +30,7 @@ using testing::SizeIs;
 // are 1, 2 …; the first one founds the group.
 class WitnessGroup : public testing::Test {
  protected:
-  void Found(int nodes, OnHostLoss on_host_loss = OnHostLoss::kWait) {
+  void Found(int nodes, OnHostLoss on_host_loss = OnHostLoss::kWait, Duration passes = seconds(5)) {
     rule_.on_host_loss = on_host_loss;
     WitnessCandidates all;
     all.nodes = nodes;
@@ -43,7 +43,7 @@ class WitnessGroup : public testing::Test {
     }
     Tell(1, WitnessFounded{"first"});
     Tell(1, all);
-    Pass(seconds(5));
+    Pass(passes);
   }
 
   Witness& At(Incarnation which) { return witnesses_[which - 1]; }
@@ -110,6 +110,36 @@ TEST_F(WitnessGroup, GrowsToItsSizeOneByOne) {
   EXPECT_EQ(At(5).entry()->record, "first");
   EXPECT_FALSE(At(7).is_member());
   EXPECT_EQ(At(7).entry(), nullptr);  // Nobody needs the record who is no member.
+}
+
+// A host may die in the first moments of its job.
+TEST_F(WitnessGroup, IsWholeAsSoonAsItsCandidatesAnswer) {
+  Found(3, OnHostLoss::kWait, Duration::zero());
+  EXPECT_THAT(At(1).entry()->members, SizeIs(3));
+  Tell(1, WitnessProposed{1, "second"});
+  EXPECT_EQ(At(3).entry()->record, "second");
+}
+
+// One that leads alone needs no lease. With a group it would need one, which had begun before it
+// stood still.
+TEST_F(WitnessGroup, OneThatStoodStillTakesNobodyInByAnAnswerToWhatItSentBefore) {
+  WitnessCandidates all;
+  all.nodes = 3;
+  for (Incarnation i = 1; i <= 3; ++i)
+    all.candidates.push_back({i, absl::StrCat("node", i - 1), ""});
+  Witness first(all.candidates[0], rule_);
+  first.Step(WitnessFounded{"first"}, now_, 0);
+  const WitnessStep asked = first.Step(all, now_, 0);
+  ASSERT_THAT(asked.send, SizeIs(2));
+  now_ += seconds(10);
+  for (const WitnessMessage& message : asked.send) {
+    Witness other(all.candidates[message.to - 1], rule_);
+    for (const WitnessMessage& answer : other.Step(WitnessHeard{message}, now_, 0).send) {
+      EXPECT_FALSE(first.Step(WitnessHeard{answer}, now_, 0).lost);
+    }
+  }
+  EXPECT_GT(first.LeadsUntil(), now_);
+  EXPECT_THAT(first.entry()->members, SizeIs(1));
 }
 
 // The best two are asked whether they answer, and another one in turn.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "rendezvous/round/lease.h"
 #include "rendezvous/round/limits.h"
 #include "rendezvous/witness_wire/witness_convert.h"
+#include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {
 namespace {
@@ -82,6 +84,99 @@ TEST(PackForWitnesses, TheLargestJobFitsWhateverItsNames) {
   policy.on_host_loss = HostLoss::kWait;
   policy.max_nodes = 16384;
   EXPECT_TRUE(HasWitnesses(policy));
+}
+
+JobPolicy OfThree() {
+  JobPolicy policy = Policy(3, 3);
+  policy.on_host_loss = HostLoss::kWait;
+  policy.preflight = Preflight::kOff;
+  return policy;
+}
+
+NodeInfo Placed(int i, uint16_t witness_port) {
+  NodeInfo node = Node(i, 3, 3);
+  node.policy = OfThree();
+  node.seen_address = node.address;
+  node.witness_port = witness_port;
+  return node;
+}
+
+// What a node is told, with the places that the server tells it at that moment.
+class Told final : public JobRendezvous::Session {
+ public:
+  explicit Told(const JobWitness& witness) : witness_(witness) {}
+  void OnDirective(const Directive& directive) override {
+    const WitnessMembers places = witness_.Places();
+    MutexLock lock(&mu_);
+    if (directive.kind == Directive::Kind::kRun && !first_) first_ = places;
+    changed_.SignalAll();
+  }
+  void OnEnd(const absl::Status&) override {}
+  WitnessMembers AwaitRun() {
+    const Instant deadline = MonotonicClock().Now() + seconds(100);
+    MutexLock lock(&mu_);
+    while (!first_ && changed_.WaitUntil(&mu_, deadline)) {
+    }
+    return first_.value_or(WitnessMembers());
+  }
+
+ private:
+  const JobWitness& witness_;
+  Mutex mu_;
+  CondVar changed_;
+  std::optional<WitnessMembers> first_ ABSL_GUARDED_BY(mu_);
+};
+
+// A job of three nodes that is led from here. No other process is there.
+struct Led {
+  Led() {
+    JobWitness::Options options;
+    options.job_id = "job";
+    options.policy = OfThree();
+    options.self = {1, "node0", "127.0.0.1:1"};
+    options.on_lost = [](const absl::Status&) {};
+    witness = JobWitness::Start(options).value();
+    JobRules rules;
+    rules.job_id = "job";
+    rules.policy = options.policy;
+    JobRendezvous& job = witness->Found(rules);
+    for (int i = 0; i < 3; ++i) {
+      told.push_back(std::make_shared<Told>(*witness));
+      NodeInfo node = Placed(i, static_cast<uint16_t>(2 + i));
+      node.seen_address = "127.0.0.1";
+      EXPECT_TRUE(job.Attach(node, Says(0, NodePhase::kReady), i == 0, told.back()).ok());
+    }
+  }
+
+  std::unique_ptr<JobWitness> witness;
+  std::vector<std::shared_ptr<Told>> told;
+};
+
+// Else the other nodes would not find each other if the host died in the first seconds.
+TEST(JobWitness, WhoIsToldToRunKnowsWhereTheWitnessesWillBe) {
+  const Led led;
+  for (const auto& one : led.told) EXPECT_EQ(one->AwaitRun().size(), 3U);
+}
+
+TEST(JobWitness, MayEndWhileItSpeaksToOthers) {
+  for (int i = 0; i < 30; ++i) {
+    const Led led;
+    led.told.front()->AwaitRun();
+  }
+}
+
+// Two nodes on the host of the rendezvous would die with it.
+TEST(CandidatesOf, PrefersWitnessesThenOtherHosts) {
+  const WitnessMember self{1, "node0", "10.0.0.1:1"};
+  std::vector<NodeInfo> nodes = {Placed(0, 1), Placed(0, 5), Placed(1, 6), Placed(2, 7),
+                                 Placed(3, 0)};
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].incarnation = i + 1;
+  const WitnessCandidates told = CandidatesOf(nodes, {self, {4, "node2", ""}}, self);
+  EXPECT_EQ(told.nodes, 5);
+  ASSERT_EQ(told.candidates.size(), 3U);
+  EXPECT_EQ(told.candidates[0].incarnation, 4U);
+  EXPECT_EQ(told.candidates[1].incarnation, 3U);
+  EXPECT_EQ(told.candidates[2].incarnation, 2U);
 }
 
 // The leader of a group, without a job: it says what it is told to.
