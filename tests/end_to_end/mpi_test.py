@@ -525,6 +525,13 @@ class OnTwoHosts(PmiTest):
         self.assert_failure(program, "exit-before-init", 1,
                             r"rank \d exited with code 0 before MPI_Init, and rank \d waits in it")
 
+    def test_a_job_without_mpi_hears_nothing_of_mpi(self):
+        # The first notice would come after 10 s.
+        runs = self.launch(["sh", "-c", "test $RANK = 0 || sleep 12"],
+                           options=["--nproc-per-node", 1])
+        self.assert_done(runs, jobs.OK, 60)
+        self.assertNotIn("MPI", self.told(runs))
+
     def test_nodes_that_have_not_come_are_named(self):
         runs = self.launch([self.build("mpicc.mpich")], "sleep-before-init",
                            options=["--nproc-per-node", 1])

@@ -190,7 +190,8 @@ absl::StatusOr<std::unique_ptr<PmiServer>> PmiServer::Open(asio::io_context& loo
     s.exchange.emplace(loop, meeting,
                        NodeExchange::Events{[&s](const auto& all) { s.OnMessages(all); },
                                             [&s](const std::string& line) {
-                                              if (!s.hushed) LogWarning(line);
+                                              // Others may run, and never call it either.
+                                              if (!s.hushed && s.node.used()) LogWarning(line);
                                             }});
   }
   if (by_port) {
