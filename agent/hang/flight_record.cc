@@ -7,11 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -101,37 +101,87 @@ struct CallName {
   std::string op;
 };
 
+// The numbers that a group's backend gives to collectives, or to messages.
+using Numbers = std::pair<std::string, bool>;
+
+Numbers NumbersOf(const Json& entry) {
+  const Json& group = At(entry, "process_group");
+  const std::string backend = CallName(WordOf(At(entry, "profiling_name"))).backend;
+  return {absl::StrCat(group.is_array() && !group.empty() ? WordOf(group[0]) : "", "/", backend),
+          IsTrue(At(entry, "is_p2p"))};
+}
+
+int64_t SequenceOf(const Json& entry) {
+  return NumberOf(At(entry, IsTrue(At(entry, "is_p2p")) ? "p2p_seq_id" : "collective_seq_id"));
+}
+
+// Returns the entries from the oldest to the newest. A group that was destroyed and made again
+// counts from 1 again: what the former one has called is left out.
+std::vector<const Json*> InOrder(const Json& entries) {
+  std::vector<const Json*> order, kept;
+  for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) order.push_back(&entries[i]);
+  std::stable_sort(order.begin(), order.end(), [](const Json* a, const Json* b) {
+    return NumberOf(At(*a, "record_id")) < NumberOf(At(*b, "record_id"));
+  });
+  std::map<Numbers, bool> begun;  // Of those seen so far, from the newest: true if number 1 was.
+  for (auto entry = order.rbegin(); entry != order.rend(); ++entry) {
+    bool& has_begun = begun[NumbersOf(**entry)];
+    if (has_begun && SequenceOf(**entry) > 1) continue;
+    has_begun = has_begun || SequenceOf(**entry) == 1;
+    kept.push_back(*entry);
+  }
+  std::reverse(kept.begin(), kept.end());
+  return kept;
+}
+
 // Torch records the calls of a block (batch_isend_irecv, _coalescing_manager) one by one and never
 // says that they are over; the block has an entry of its own after them, with the same number.
+// Torch before 2.7 has none for collectives: those are over once the rank has called more.
 class Blocks {
  public:
-  explicit Blocks(const Json& entries) {
-    for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) {
-      if (IsBlock(entries[i])) unfinished_[KeyOf(entries[i])] = IsUnfinished(entries[i]);
+  explicit Blocks(const std::vector<const Json*>& entries) {
+    for (const Json* entry : entries) {
+      const Numbers numbers = NumbersOf(*entry);
+      Block& block = blocks_[{numbers, SequenceOf(*entry)}];
+      ++block.entries;
+      if (IsBlock(*entry)) block.unfinished = IsUnfinished(*entry);
+      int64_t& last = last_[numbers];
+      last = std::max(last, SequenceOf(*entry));
     }
   }
 
   bool IsUnfinishedHere(const Json& entry) const {
-    const auto block = unfinished_.find(KeyOf(entry));
-    return block == unfinished_.end() ? IsUnfinished(entry) : block->second;
+    const Numbers numbers = NumbersOf(entry);
+    const Block& block = blocks_.at({numbers, SequenceOf(entry)});
+    if (block.unfinished) return *block.unfinished;
+    const bool is_last = last_.at(numbers) == SequenceOf(entry);
+    return IsUnfinished(entry) && (block.entries == 1 || is_last);
   }
 
  private:
-  using Key = std::tuple<std::string, bool, int64_t>;
+  struct Block {
+    int entries = 0;                 // Of the same number.
+    std::optional<bool> unfinished;  // What the block's own entry says.
+  };
 
   static bool IsBlock(const Json& entry) {
     return absl::EndsWith(WordOf(At(entry, "profiling_name")), ":coalesced");
   }
 
-  static Key KeyOf(const Json& entry) {
-    const Json& group = At(entry, "process_group");
-    const bool p2p = IsTrue(At(entry, "is_p2p"));
-    return {group.is_array() && !group.empty() ? WordOf(group[0]) : "", p2p,
-            NumberOf(At(entry, p2p ? "p2p_seq_id" : "collective_seq_id"))};
-  }
-
-  std::map<Key, bool> unfinished_;
+  std::map<std::pair<Numbers, int64_t>, Block> blocks_;
+  std::map<Numbers, int64_t> last_;  // The highest number.
 };
+
+// Parses "send 0->1" and "recv 1<-0": the rank's own number in the group comes first.
+std::optional<PeerCalls> PeerOf(absl::string_view op) {
+  PeerCalls call;
+  call.sends = absl::ConsumePrefix(&op, "send ");
+  if (!call.sends && !absl::ConsumePrefix(&op, "recv ")) return std::nullopt;
+  const size_t arrow = op.find(call.sends ? "->" : "<-");
+  if (arrow == op.npos || !absl::SimpleAtoi(op.substr(arrow + 2), &call.peer)) return std::nullopt;
+  if (call.peer < 0) return std::nullopt;  // It receives from any rank.
+  return call;
+}
 
 // Parses "[0, 1]", or a JSON list of ranks.
 std::vector<Rank> Ranks(const Json& json) {
@@ -197,36 +247,69 @@ GroupPicture OwnGroup(const std::string& name, const RecordedCalls& record) {
   return picture;
 }
 
+// By peer and direction.
+using Peers = std::map<std::pair<Rank, bool>, PeerCalls>;
+
+// Returns all, or those with unfinished calls if all are too many, or none if these are.
+std::vector<PeerCalls> KeptPeers(const Peers& peers, bool whole) {
+  std::vector<PeerCalls> kept;
+  for (const auto& [key, calls] : peers) {
+    if (peers.size() > kMaxPeersOfGroup && calls.unfinished == 0) continue;
+    kept.push_back(calls);
+    if (!whole) kept.back().calls = -1;
+  }
+  return kept.size() > kMaxPeersOfGroup ? std::vector<PeerCalls>() : kept;
+}
+
+// What a record says of one group.
+struct Seen {
+  void Add(const Json& entry, const std::string& op, bool p2p, bool inside) {
+    const int64_t sequence = SequenceOf(entry);
+    if (!p2p) {
+      calls[sequence] = {sequence, op, Sizes(entry), inside};
+      return;
+    }
+    messages = std::max(messages, sequence);
+    const std::optional<PeerCalls> peer = PeerOf(op);
+    if (!peer) return;
+    PeerCalls& all = peers.try_emplace({peer->peer, peer->sends}, *peer).first->second;
+    ++all.calls;
+    if (inside) ++all.unfinished;
+  }
+
+  std::string name, description, backend;
+  Calls calls;
+  Peers peers;
+  int64_t messages = 0;
+};
+
 }  // namespace
 
 std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
   const Json record = ParseJson(json);
-  const Json& entries = At(record, "entries");
   if (!record.is_object() || At(record, "version").is_null()) return std::nullopt;
   FlightRecord found;
+  const std::vector<const Json*> entries = InOrder(At(record, "entries"));
   const Blocks blocks(entries);
-  struct Seen {
-    GroupPicture group;
-    Calls calls;
-  };
   std::map<std::pair<std::string, std::string>, Seen> groups;  // By name and backend.
-  for (size_t i = 0; entries.is_array() && i < entries.size(); ++i) {
-    const Json& entry = entries[i];
-    found.calls = std::max(found.calls, NumberOf(At(entry, "record_id")));
+  bool whole = false;                                          // The first call is among them.
+  for (const Json* one : entries) {
+    const Json& entry = *one;
+    const int64_t number = NumberOf(At(entry, "record_id"));
+    found.calls = std::max(found.calls, number);
+    whole = whole || number == 0;
     const Json& name = At(entry, "process_group");
-    CallName call(WordOf(At(entry, "profiling_name")));
-    const bool inside = blocks.IsUnfinishedHere(entry);
-    if (IsTrue(At(entry, "is_p2p"))) {
-      (call.backend.empty() ? found.in_p2p : found.device_in_p2p) |= inside;
-      continue;
-    }
+    const CallName call(WordOf(At(entry, "profiling_name")));
+    const bool p2p = IsTrue(At(entry, "is_p2p")), inside = blocks.IsUnfinishedHere(entry);
+    if (p2p) (call.backend.empty() ? found.in_p2p : found.device_in_p2p) |= inside;
     if (!name.is_array() || name.size() != 2) continue;
     const std::pair<std::string, std::string> key(WordOf(name[0]), call.backend);
     if (groups.size() >= kMaxGroupsOfRank && groups.count(key) == 0) continue;
     Seen& seen = groups[key];
-    seen.group = {key.first, WordOf(name[1]), {}, {}, key.second};
-    const int64_t sequence = NumberOf(At(entry, "collective_seq_id"));
-    seen.calls[sequence] = {sequence, std::move(call.op), Sizes(entry), inside};
+    seen.name = key.first;
+    seen.description = WordOf(name[1]);
+    seen.backend = key.second;
+    seen.Add(entry, call.op, p2p, inside);
   }
   std::map<std::string, std::vector<Rank>> members;
   const Json& config = At(record, "pg_config");
@@ -235,10 +318,10 @@ std::optional<FlightRecord> ParseFlightRecord(absl::string_view json) {
       members[WordOf(At(item.value(), "name"))] = Ranks(At(item.value(), "ranks"));
     }
   }
-  for (auto& [key, seen] : groups) {
-    seen.group.members = members[key.first];
-    seen.group.latest = Kept(seen.calls);
-    found.groups.push_back(std::move(seen.group));
+  for (const auto& [key, seen] : groups) {
+    if (seen.calls.empty() && seen.peers.empty()) continue;
+    found.groups.push_back({seen.name, seen.description, members[key.first], Kept(seen.calls),
+                            seen.backend, KeptPeers(seen.peers, whole), seen.messages});
   }
   return found;
 }

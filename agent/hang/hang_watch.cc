@@ -17,6 +17,7 @@
 #include "asio/steady_timer.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/contract/rank_list.h"
 #include "rendezvous/hang/attribute_hang.h"
 #include "rendezvous/hang/describe_hang.h"
 #include "rendezvous/hang/judge_hang.h"
@@ -34,6 +35,17 @@ Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
 }
 
+int64_t WholeSeconds(Duration age) {
+  return std::chrono::duration_cast<std::chrono::seconds>(age).count();
+}
+
+// What is said of nodes that have told nothing of their ranks; empty if there are none.
+std::string NodesElsewhere(const std::vector<int>& nodes) {
+  if (nodes.empty()) return "";
+  return absl::StrCat("\n  no rank of node rank", nodes.size() == 1 ? " " : "s ", RankList(nodes),
+                      " is known to stand still");
+}
+
 }  // namespace
 
 struct HangWatch::State {
@@ -44,6 +56,7 @@ struct HangWatch::State {
         nodes(assignment.num_nodes),
         judges(assignment.node_rank == 0),
         apart(Apart(spec.hang_rule)),
+        blind_limit(spec.hang_rule.timeout.value_or(std::chrono::minutes(1))),
         on_hang(std::move(the_on_hang)),
         look(the_loop, PlanLook(assignment, spec, facts)),
         judge(spec.hang_rule),
@@ -69,30 +82,49 @@ struct HangWatch::State {
 
   // Shares the pictures with the other nodes of the round once something stands still.
   void Share() {
-    if (!exchange) return Judge(look.still() ? look.pictures() : std::vector<RankPicture>());
+    if (!exchange) return Judge(look.still() ? look.pictures() : std::vector<RankPicture>(), {});
     if (exchange->busy()) return;
-    if (!look.still() && !shares) return;
-    shares = true;
+    // Node rank 0 also listens while its own ranks go on.
+    shares = shares || look.still() || (judges && look.recorded());
+    if (!shares) return;
     exchange->Swap(look.still() ? PictureText(look.pictures()) : kMoves,
                    [this](absl::StatusOr<PictureExchange::Told> told) {
-                     if (!told.ok()) return LogDebug(told.status().message());
+                     if (!told.ok()) return NoteBlind(told.status());
+                     blind_since.reset();
                      judges ? JudgeAll(*told) : Hear(told->front());
                    });
   }
 
-  void JudgeAll(const PictureExchange::Told& told) {
-    std::vector<RankPicture> all;
-    for (const std::string& text : told) {
-      const std::optional<std::vector<RankPicture>> ranks = ParsePictures(text);
-      if (!ranks) return Judge({});  // That node goes on, or has not said anything yet.
-      all.insert(all.end(), ranks->begin(), ranks->end());
-    }
-    Judge(all);
+  // Says once that this node cannot know whether its ranks hang, if they stand still for long.
+  void NoteBlind(const absl::Status& why) {
+    const Instant now = MonotonicClock().Now();
+    if (!look.still()) blind_since.reset();
+    if (!look.still() || said_blind) return LogDebug(why.message());
+    const Duration age = now - blind_since.value_or(now);
+    if (!blind_since) blind_since = now;
+    if (age < blind_limit) return;
+    said_blind = true;
+    LogWarning(absl::StrCat("ranks of this node stand still, and for ", WholeSeconds(age),
+                            " s it has not been known whether the job hangs: the nodes cannot tell "
+                            "each other what their ranks do: ",
+                            why.message()));
   }
 
-  void Judge(const std::vector<RankPicture>& ranks) {
-    const HangVerdict verdict = AttributeHang(ranks);
-    const HangNews news = judge.Look(verdict, MonotonicClock().Now());
+  void JudgeAll(const PictureExchange::Told& told) {
+    std::vector<RankPicture> all;
+    std::vector<int> others;  // Nodes that go on, or have not said anything yet.
+    for (size_t node = 0; node < told.size(); ++node) {
+      const std::optional<std::vector<RankPicture>> ranks = ParsePictures(told[node]);
+      if (!ranks) others.push_back(static_cast<int>(node));
+      if (ranks) all.insert(all.end(), ranks->begin(), ranks->end());
+    }
+    Judge(all, others);
+  }
+
+  void Judge(const std::vector<RankPicture>& ranks, const std::vector<int>& others) {
+    const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, others.empty());
+    const HangNews news = judge.Look(verdicts, MonotonicClock().Now());
+    const HangVerdict verdict = verdicts.empty() ? HangVerdict() : verdicts[news.which];
     standstill = news.age > apart && news.kind == HangNews::Kind::kNothing
                      ? DescribeHang(verdict, ranks, news.age)
                      : "";
@@ -101,11 +133,10 @@ struct HangWatch::State {
         return;
       case HangNews::Kind::kWentOn:
         if (exchange) exchange->SetVerdict("");
-        return LogInfo(
-            absl::StrCat("the ranks go on after ",
-                         std::chrono::duration_cast<std::chrono::seconds>(news.age).count(), " s"));
+        return LogInfo(absl::StrCat("the ranks go on after ", WholeSeconds(news.age), " s"));
       case HangNews::Kind::kSuspect:
-        ToldHang hang{DescribeHang(verdict, ranks, news.age), {}};
+        ToldHang hang{absl::StrCat(DescribeHang(verdict, ranks, news.age), NodesElsewhere(others)),
+                      {}};
         for (const Rank rank : RanksToFail(verdict, ranks)) {
           hang.reasons[rank] = DescribeCulprit(verdict, ranks, rank, news.age);
         }
@@ -134,11 +165,14 @@ struct HangWatch::State {
   const int nodes;
   const bool judges;
   const Duration apart;
+  const Duration blind_limit;  // For NoteBlind.
   const OnHang on_hang;
   NodeLook look;
   HangJudge judge;
   std::optional<PictureExchange> exchange;  // Set if there are other nodes.
-  bool shares = false;                      // This node has told the others something.
+  std::optional<Instant> blind_since;       // Set while the other nodes cannot be told anything.
+  bool said_blind = false;
+  bool shares = false;  // This node has told the others something.
   std::string heard;
   std::string standstill;  // From the last look, if not reported.
   asio::steady_timer timer;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,7 @@
 #include "agent/stall/stack_text.h"
 #include "asio/io_context.hpp"
 #include "comm/record/recorded_calls.h"
+#include "proto/base/log.h"
 
 namespace hlaunch {
 
@@ -61,10 +63,12 @@ class NodeLook::RankLook {
   void Ended(bool succeeded) {
     alive_ = false;
     picture_.ended = succeeded;
+    picture_.died = !succeeded;
     picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
-    picture_.waits = picture_.on_device = false;
+    picture_.waits = picture_.on_device = picture_.flows = picture_.child_works = false;
     for (GroupPicture& group : picture_.groups) {
       for (CollectiveCall& call : group.latest) call.inside = false;
+      for (PeerCalls& calls : group.peers) calls.unfinished = 0;
     }
   }
 
@@ -87,8 +91,11 @@ class NodeLook::RankLook {
     Ask("", [this](const Answer& handlers) {
       records_.answered = !absl::IsDeadlineExceeded(handlers.status());
       if (!records_.answered) return OnRecords();
+      if (asked_ != server_) too_long_.clear();
       asked_ = server_;
       questions_ = RecorderQuestions(handlers.ok() ? *handlers : "");
+      std::erase_if(questions_, [this](const auto& one) { return too_long_.count(one) > 0; });
+      picture_.hidden = !too_long_.empty();
       AskRecorder(0);
     });
   }
@@ -124,6 +131,10 @@ class NodeLook::RankLook {
   void AskRecorder(size_t number) {
     if (number == questions_.size()) return OnRecords();
     Ask(questions_[number], [this, number](const Answer& json) {
+      if (absl::IsResourceExhausted(json.status())) {
+        NoteTooLong(number);
+        return AskRecorder(number);
+      }
       if (!json.ok() && !absl::IsNotFound(json.status())) {
         records_.answered = false;
         return OnRecords();
@@ -131,6 +142,16 @@ class NodeLook::RankLook {
       if (json.ok()) AddRecord(*json);
       AskRecorder(number + 1);
     });
+  }
+
+  // Such a record takes too long to read, so the server is not asked for it again.
+  void NoteTooLong(size_t number) {
+    too_long_.insert(questions_[number]);
+    questions_.erase(questions_.begin() + static_cast<ptrdiff_t>(number));
+    if (std::exchange(picture_.hidden, true)) return;
+    LogWarning(absl::StrCat("the flight record of rank ", picture_.rank,
+                            " is too long to be read (8 MiB): hangs in which it takes part cannot "
+                            "be explained. TORCH_FR_BUFFER_SIZE=2000 keeps it short"));
   }
 
   void AddRecord(const std::string& json) {
@@ -160,7 +181,7 @@ class NodeLook::RankLook {
       progress_ = progress;
       still_since_ = now_;
       picture_.place.clear();
-      picture_.holds_interpreter = picture_.waits = dumped_ = false;
+      picture_.holds_interpreter = picture_.waits = picture_.in_store = dumped_ = false;
     }
     LookAtProcess(server_);
     if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
@@ -181,7 +202,8 @@ class NodeLook::RankLook {
         own.groups.begin() + static_cast<ptrdiff_t>(std::min(room, own.groups.size())));
     for (GroupPicture& group : picture_.groups) Complete(&group);
     // A rank that waits for its device asks it again and again.
-    picture_.on_device = picture_.busy && (record.device_in_p2p || DeviceIsInside());
+    picture_.on_device =
+        picture_.busy && !picture_.child_works && (record.device_in_p2p || DeviceIsInside());
     if (picture_.on_device) picture_.busy = false;
     picture_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && picture_.on_device);
   }
@@ -267,15 +289,31 @@ class NodeLook::RankLook {
     picture_.state = activity.state;
     picture_.kernel = activity.kernel;
     picture_.traced = activity.traced;
-    picture_.busy = seen_ && WasBusy(*seen_, activity, now_ - seen_at_);
+    const Duration apart = now_ - seen_at_;
+    picture_.busy = seen_ && WasBusy(*seen_, activity, apart);
+    picture_.flows = seen_ && BytesFlowed(*seen_, activity, apart);
     seen_ = activity;
     seen_at_ = now_;
+    LookBelow(pid, apart);
+  }
+
+  // A data loader, an upload: a rank may wait for a process that it has started.
+  void LookBelow(pid_t pid, Duration apart) {
+    const std::vector<pid_t> below = still_ ? ProcessesBelow(pid) : std::vector<pid_t>();
+    std::optional<RankActivity> activity;
+    if (!below.empty()) activity = ReadActivityOf(below);
+    picture_.child_works =
+        activity && seen_below_ && WasBusy(*seen_below_, *activity, apart) && !picture_.busy;
+    picture_.busy = picture_.busy || picture_.child_works;
+    seen_below_ = activity;
   }
 
   // Notes the bytes moved until now: what our questions make the process read and write must not
   // count.
   void End() {
-    if (still_) moved_before_ = BytesMoved(server_);
+    const uint64_t moved = still_ && server_ != 0 ? BytesMoved(server_) : 0;
+    if (moved > 0) moved_before_ = moved;
+    if (moved > 0 && seen_) seen_->moved = moved;
     picture_.still = still();
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
@@ -289,6 +327,7 @@ class NodeLook::RankLook {
   pid_t server_ = 0;
   pid_t asked_ = 0;                     // The server that has told its questions.
   std::vector<std::string> questions_;  // That its recorders answer.
+  std::set<std::string> too_long_;      // Of these, that are not asked any more.
   Records records_;
   std::string progress_;  // The counters of the flight recorders.
   Instant started_;
@@ -298,6 +337,7 @@ class NodeLook::RankLook {
   uint64_t moved_ = 0;         // Bytes moved while it stood still.
   uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
   std::optional<RankActivity> seen_;
+  std::optional<RankActivity> seen_below_;  // Of the processes that the rank has started.
   Instant seen_at_;
   std::map<std::string, KnownGroup> groups_;
   std::optional<TapRequest> request_;
@@ -348,6 +388,11 @@ bool NodeLook::still() const {
   return std::any_of(ranks_.begin(), ranks_.end(),
                      [](const auto& rank) { return rank->still(); }) ||
          std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->ended(); });
+}
+
+bool NodeLook::recorded() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->picture().recorded; });
 }
 
 std::vector<RankPicture> NodeLook::pictures() const {

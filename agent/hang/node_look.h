@@ -62,6 +62,9 @@ class NodeLook {
   // exited with 0.
   bool still() const;
 
+  // True if a flight recorder of some rank has answered.
+  bool recorded() const;
+
   // Children of this process that are not workers.
   std::vector<pid_t> tools() const;
 

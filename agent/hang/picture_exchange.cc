@@ -24,6 +24,7 @@ namespace {
 constexpr Duration kLimit = std::chrono::seconds(5);  // For the store to answer.
 
 std::string KeyOf(int node_rank) { return absl::StrCat("hlaunch/hang/", node_rank); }
+constexpr char kNothing[] = "-";  // A node has not said anything yet.
 constexpr char kVerdictKey[] = "hlaunch/hang/verdict";
 
 // The thread's part.
@@ -58,6 +59,11 @@ class Speaker {
     HLAUNCH_RETURN_IF_ERROR(Say(kVerdictKey, verdict));
     std::vector<std::string> keys;
     for (int node = 0; node < nodes_; ++node) keys.push_back(KeyOf(node));
+    // All words can be read at once only if all are there.
+    for (; prepared_ < nodes_; ++prepared_) {
+      const std::string& key = keys[static_cast<size_t>(prepared_)];
+      HLAUNCH_RETURN_IF_ERROR(store_->CompareAndSet(key, "", kNothing).status());
+    }
     return Read(keys);
   }
 
@@ -81,6 +87,7 @@ class Speaker {
   const uint16_t port_;
   const int node_rank_;
   const int nodes_;
+  int prepared_ = 0;  // Nodes whose keys exist.
   std::unique_ptr<C10dClient> store_;
   std::map<std::string, std::string> said_;
 };

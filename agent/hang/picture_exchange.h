@@ -28,8 +28,8 @@ class PictureExchange {
   PictureExchange(asio::io_context& loop, const Assignment& assignment);
   ~PictureExchange();
 
-  // The result. On node rank 0 it is the last text of each node, in order; all are empty if some
-  // node has said nothing yet. On the other nodes it is only node rank 0's verdict, empty if there
+  // The result. On node rank 0 it is the last text of each node, in order; "-" for a node that
+  // has said nothing yet. On the other nodes it is only node rank 0's verdict, empty if there
   // is none.
   using Told = std::vector<std::string>;
 

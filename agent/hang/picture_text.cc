@@ -14,36 +14,44 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxRanks = 1024;             // For one node.
-constexpr size_t kMaxCalls = 8;                // For one group.
+constexpr size_t kMaxRanks = 1024;  // For one node.
+constexpr size_t kMaxCalls = 8;     // For one group.
+constexpr int64_t kMaxMessages = int64_t{1} << 40;
 constexpr size_t kMaxMembersOfNode = 1 << 20;  // For all groups of all its ranks.
 
 Json ToJson(const CollectiveCall& call) {
   return {call.sequence, call.op, call.sizes, call.inside};
 }
 
+Json ToJson(const PeerCalls& peer) { return {peer.peer, peer.sends, peer.calls, peer.unfinished}; }
+
 Json ToJson(const GroupPicture& group) {
   Json json = {{"n", group.name}};
   if (!group.description.empty()) json["d"] = group.description;
   if (!group.backend.empty()) json["b"] = group.backend;
   const bool inside = IsInside(group);
-  if (inside && !group.members.empty()) json["m"] = RankList(group.members);
+  if ((inside || !group.peers.empty()) && !group.members.empty()) {
+    json["m"] = RankList(group.members);
+  }
   Json calls = Json::array();
   for (size_t i = inside || group.latest.empty() ? 0 : group.latest.size() - 1;
        i < group.latest.size(); ++i) {
     calls.push_back(ToJson(group.latest[i]));
   }
   json["c"] = std::move(calls);
+  if (group.messages > 0) json["i"] = group.messages;
+  for (const PeerCalls& peer : group.peers) json["p"].push_back(ToJson(peer));
   return json;
 }
 
 Json ToJson(const RankPicture& rank) {
   std::string flags;
   const std::pair<bool, char> marks[] = {
-      {rank.ended, 'e'},  {rank.recorded, 'r'}, {rank.answers, 'a'},
-      {rank.still, 'q'},  {rank.in_store, 's'}, {rank.in_p2p, 'p'},
-      {rank.traced, 't'}, {rank.busy, 'b'},     {rank.holds_interpreter, 'h'},
-      {rank.waits, 'w'},  {rank.on_device, 'd'}};
+      {rank.ended, 'e'},  {rank.recorded, 'r'},    {rank.answers, 'a'},
+      {rank.still, 'q'},  {rank.in_store, 's'},    {rank.in_p2p, 'p'},
+      {rank.traced, 't'}, {rank.busy, 'b'},        {rank.holds_interpreter, 'h'},
+      {rank.waits, 'w'},  {rank.on_device, 'd'},   {rank.died, 'x'},
+      {rank.flows, 'f'},  {rank.child_works, 'c'}, {rank.hidden, 'u'}};
   for (const auto& [set, mark] : marks) {
     if (set) flags += mark;
   }
@@ -67,6 +75,16 @@ CollectiveCall CollectiveOf(const Json& json) {
   return call;
 }
 
+PeerCalls PeerOf(const Json& json) {
+  PeerCalls peer;
+  if (!json.is_array() || json.size() != 4) return peer;
+  peer.peer = static_cast<Rank>(NumberOf(json[0]));
+  peer.sends = json[1].is_boolean() && json[1].get<bool>();
+  peer.calls = std::clamp<int64_t>(NumberOf(json[2]), -1, kMaxMessages);
+  peer.unfinished = std::clamp<int64_t>(NumberOf(json[3]), 0, kMaxMessages);
+  return peer;
+}
+
 // `members_left` says how many more members may be read.
 GroupPicture GroupOf(const Json& json, size_t* members_left) {
   GroupPicture group;
@@ -80,6 +98,11 @@ GroupPicture GroupOf(const Json& json, size_t* members_left) {
   const Json& calls = At(json, "c");
   for (size_t i = 0; calls.is_array() && i < std::min(calls.size(), kMaxCalls); ++i) {
     group.latest.push_back(CollectiveOf(calls[i]));
+  }
+  group.messages = NumberOf(At(json, "i"));
+  const Json& peers = At(json, "p");
+  for (size_t i = 0; peers.is_array() && i < std::min(peers.size(), kMaxPeersOfGroup); ++i) {
+    group.peers.push_back(PeerOf(peers[i]));
   }
   return group;
 }
@@ -108,6 +131,10 @@ RankPicture RankOf(const Json& json, size_t* members_left) {
   rank.holds_interpreter = is('h');
   rank.waits = is('w');
   rank.on_device = is('d');
+  rank.died = is('x');
+  rank.flows = is('f');
+  rank.hidden = is('u');
+  rank.child_works = is('c');
   const Json& groups = At(json, "g");
   for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroupsOfRank); ++i) {
     rank.groups.push_back(GroupOf(groups[i], members_left));

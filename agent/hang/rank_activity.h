@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "proto/base/clock.h"
 
@@ -25,6 +26,13 @@ struct RankActivity {
 // Empty if there is no such process.
 RankActivity ReadActivity(pid_t pid);
 
+// The processes that `pid` has started and those below them, at most 256; what it has left behind
+// is not among them. Empty if the kernel does not tell.
+std::vector<pid_t> ProcessesBelow(pid_t pid);
+
+// What these have used together; without states.
+RankActivity ReadActivityOf(const std::vector<pid_t>& pids);
+
 // How many bytes a process has read and written so far; bytes received and sent by socket calls do
 // not count.
 uint64_t BytesMoved(pid_t pid);
@@ -32,5 +40,9 @@ uint64_t BytesMoved(pid_t pid);
 // True if a process was at work between two looks that are `apart`. A process that only waits is
 // not at work, because waiting costs little. Pure.
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart);
+
+// True if more bytes passed through its connections than those by which one that waits shows that
+// it is alive. Pure.
+bool BytesFlowed(const RankActivity& before, const RankActivity& now, Duration apart);
 
 }  // namespace hlaunch

@@ -32,9 +32,8 @@ constexpr size_t kBytesAcked = 120;  // Followed by the bytes received.
 constexpr size_t kInfoBytes = kBytesAcked + 2 * sizeof(uint64_t);
 constexpr int kMostReads = 1024;  // About 100,000 connections.
 
-// The inodes of its sockets, of all kinds.
-std::set<uint32_t> SocketInodes(pid_t pid) {
-  std::set<uint32_t> inodes;
+// Adds the inodes of its sockets, of all kinds.
+void AddSockets(pid_t pid, std::set<uint32_t>* inodes) {
   std::error_code error;
   for (std::filesystem::directory_iterator entry(absl::StrCat("/proc/", pid, "/fd"), error), end;
        !error && entry != end; entry.increment(error)) {
@@ -44,10 +43,9 @@ std::set<uint32_t> SocketInodes(pid_t pid) {
     uint32_t inode = 0;
     if (absl::ConsumePrefix(&number, "socket:[") && absl::ConsumeSuffix(&number, "]") &&
         absl::SimpleAtoi(number, &inode)) {
-      inodes.insert(inode);
+      inodes->insert(inode);
     }
   }
-  return inodes;
 }
 
 bool AskForConnections(const UniqueFd& netlink, uint8_t family) {
@@ -112,8 +110,9 @@ bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, uint6
 
 }  // namespace
 
-uint64_t SocketBytes(pid_t pid) {
-  const std::set<uint32_t> inodes = SocketInodes(pid);
+uint64_t SocketBytes(const std::vector<pid_t>& pids) {
+  std::set<uint32_t> inodes;
+  for (const pid_t pid : pids) AddSockets(pid, &inodes);
   uint64_t bytes = 0;
   if (inodes.empty()) return 0;
   std::vector<char> buffer(kBufferBytes);

@@ -111,7 +111,7 @@ absl::StatusOr<std::string> BodyOf(absl::string_view answer) {
   }
   const absl::string_view status = answer.substr(9, 3);
   if (status != "200") return absl::NotFoundError(absl::StrCat("the answer has status ", status));
-  if (answer.size() >= kMaxAnswer) return absl::InvalidArgumentError("the answer is too long");
+  if (answer.size() >= kMaxAnswer) return absl::ResourceExhaustedError("the answer is too long");
   return std::string(answer.substr(end + 4));
 }
 

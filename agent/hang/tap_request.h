@@ -31,7 +31,8 @@ class TapRequest {
   //   Unavailable - there is no such server, or it has ended.
   //   DeadlineExceeded - the server does not answer.
   //   NotFound - the server does not know the question.
-  //   InvalidArgument - the answer is not HTTP, or too long.
+  //   InvalidArgument - the answer is not HTTP.
+  //   ResourceExhausted - the answer is too long.
   TapRequest(asio::io_context& loop, const std::string& socket, const std::string& handler,
              std::function<void(absl::StatusOr<std::string>)> done, Duration limit = kLimit);
   ~TapRequest();
@@ -43,7 +44,7 @@ class TapRequest {
 
 // The body of a complete answer. Pure.
 //
-// Errors: NotFound, InvalidArgument - as above.
+// Errors: NotFound, InvalidArgument, ResourceExhausted - as above.
 absl::StatusOr<std::string> BodyOf(absl::string_view answer);
 
 }  // namespace hlaunch

@@ -12,99 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "rendezvous/hang/rank_waits.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr char kDefaultGroup[] = "0";  // Torch's name of the group of all ranks.
-
 using Pictures = std::map<Rank, const RankPicture*>;
-
-// What all ranks know of one group, by one backend.
-struct Group {
-  std::string name;
-  bool on_devices = false;
-  std::string description;
-  std::set<Rank> members;
-  std::map<Rank, const GroupPicture*> pictures;  // Of ranks that have called a collective of it.
-
-  const CollectiveCall* Call(Rank rank, int64_t sequence) const {
-    const auto found = pictures.find(rank);
-    if (found == pictures.end()) return nullptr;
-    for (const CollectiveCall& call : found->second->latest) {
-      if (call.sequence == sequence) return &call;
-    }
-    return nullptr;
-  }
-
-  int64_t LastOf(Rank rank) const {
-    const auto found = pictures.find(rank);
-    return found == pictures.end() ? 0 : found->second->latest.back().sequence;
-  }
-
-  std::vector<Rank> Behind(int64_t sequence) const {
-    std::vector<Rank> behind;
-    std::copy_if(members.begin(), members.end(), std::back_inserter(behind),
-                 [&](Rank rank) { return LastOf(rank) < sequence; });
-    return behind;
-  }
-
-  // Returns the members that are in that collective.
-  std::vector<Rank> Inside(int64_t sequence) const {
-    std::vector<Rank> inside;
-    for (const Rank rank : members) {
-      const CollectiveCall* call = Call(rank, sequence);
-      if (call != nullptr && call->inside) inside.push_back(rank);
-    }
-    return inside;
-  }
-};
-
-// A rank that waits in a collective.
-struct Wait {
-  Rank rank = 0;
-  const Group* group = nullptr;
-  const CollectiveCall* call = nullptr;
-  std::vector<Rank> behind;  // The ranks that it waits for; empty: all have come.
-};
-
-std::vector<Group> Groups(const std::vector<RankPicture>& ranks) {
-  std::map<std::pair<std::string, std::string>, Group> groups;  // By name and backend.
-  for (const RankPicture& rank : ranks) {
-    for (const GroupPicture& picture : rank.groups) {
-      Group& group = groups[{picture.name, picture.backend}];
-      group.name = picture.name;
-      group.on_devices = !picture.backend.empty();
-      if (group.description.empty()) group.description = picture.description;
-      group.members.insert(picture.members.begin(), picture.members.end());
-      if (!picture.latest.empty()) group.pictures[rank.rank] = &picture;
-    }
-  }
-  std::vector<Group> known;
-  for (auto& [key, group] : groups) {
-    for (const auto& [rank, picture] : group.pictures) group.members.insert(rank);
-    for (const RankPicture& rank : ranks) {
-      if (group.name == kDefaultGroup) group.members.insert(rank.rank);
-    }
-    known.push_back(std::move(group));
-  }
-  return known;
-}
-
-// Returns, for each group, the first collective that each rank is in; the rank's later ones wait
-// for that one as well.
-std::vector<Wait> Waits(const std::vector<Group>& groups) {
-  std::vector<Wait> waits;
-  for (const Group& group : groups) {
-    for (const auto& [rank, picture] : group.pictures) {
-      const auto call = std::find_if(picture->latest.begin(), picture->latest.end(),
-                                     [](const CollectiveCall& one) { return one.inside; });
-      if (call == picture->latest.end()) continue;
-      waits.push_back({rank, &group, &*call, group.Behind(call->sequence)});
-    }
-  }
-  return waits;
-}
+using Waits = std::vector<RankWait>;
 
 // Returns true if all ranks must pass the same sizes to `op`.
 bool SizesMustAgree(const std::string& op) {
@@ -117,7 +31,7 @@ std::string Signature(const CollectiveCall& call, bool with_sizes) {
 
 // Returns what the members of a group have called as number `sequence`; empty if all called the
 // same.
-std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
+std::vector<SameCall> DifferentCalls(const SharedGroup& group, int64_t sequence) {
   std::map<std::string, std::vector<Rank>> ops, calls;
   bool sizes = true;
   for (const Rank rank : group.members) {
@@ -137,13 +51,11 @@ std::vector<SameCall> DifferentCalls(const Group& group, int64_t sequence) {
   return different;
 }
 
-HangVerdict VerdictOn(HangKind kind, const Group& group, const CollectiveCall& call) {
+HangVerdict VerdictOn(HangKind kind, const SharedGroup& group, const CollectiveCall& call) {
   HangVerdict verdict;
   verdict.kind = kind;
   verdict.waiting = group.Inside(call.sequence);
-  verdict.group = group.description.empty() || group.description == "undefined"
-                      ? absl::StrCat("group ", group.name)
-                      : group.description;
+  verdict.group = group.Title();
   verdict.group_size = group.members.size();
   verdict.on_devices = group.on_devices;
   verdict.collective = call;
@@ -154,14 +66,16 @@ HangVerdict VerdictOn(HangKind kind, const Group& group, const CollectiveCall& c
 
 // Returns true if no rank is in an earlier collective of that group. Beyond it nothing can be
 // compared: after a call that one rank has left out, the numbers mean different calls.
-bool IsEarliest(const Wait& wait, const std::vector<Wait>& waits) {
-  return std::none_of(waits.begin(), waits.end(), [&](const Wait& other) {
-    return other.group == wait.group && other.call->sequence < wait.call->sequence;
-  });
+bool IsEarliest(const RankWait& wait, const Waits& waits) {
+  return wait.call != nullptr &&
+         std::none_of(waits.begin(), waits.end(), [&](const RankWait& other) {
+           return other.group == wait.group && other.call != nullptr &&
+                  other.call->sequence < wait.call->sequence;
+         });
 }
 
-std::optional<HangVerdict> FindMismatch(const std::vector<Wait>& waits) {
-  for (const Wait& wait : waits) {
+std::optional<HangVerdict> FindMismatch(const Waits& waits) {
+  for (const RankWait& wait : waits) {
     if (!IsEarliest(wait, waits)) continue;
     std::vector<SameCall> calls = DifferentCalls(*wait.group, wait.call->sequence);
     if (calls.empty()) continue;
@@ -174,13 +88,13 @@ std::optional<HangVerdict> FindMismatch(const std::vector<Wait>& waits) {
 }
 
 // Returns the wait for a culprit in which the most ranks are.
-const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprits) {
-  const Wait* widest = nullptr;
+const RankWait* Widest(const Waits& waits, const std::set<Rank>& culprits) {
+  const RankWait* widest = nullptr;
   size_t most = 0;
-  for (const Wait& wait : waits) {
+  for (const RankWait& wait : waits) {
     const bool awaits = std::any_of(wait.behind.begin(), wait.behind.end(),
                                     [&](Rank rank) { return culprits.count(rank) > 0; });
-    const size_t inside = wait.group->Inside(wait.call->sequence).size();
+    const size_t inside = wait.call == nullptr ? 1 : wait.group->Inside(wait.call->sequence).size();
     if (!awaits || inside <= most) continue;
     most = inside;
     widest = &wait;
@@ -189,53 +103,92 @@ const Wait* Widest(const std::vector<Wait>& waits, const std::set<Rank>& culprit
 }
 
 // Returns true if the rank itself waits, and not only its device.
-bool WaitsItself(const RankPicture& rank, const Group& group) {
+bool WaitsItself(const RankPicture& rank, const SharedGroup& group) {
   return !group.on_devices || rank.waits || rank.on_device;
 }
 
+bool IsStopped(const RankPicture& rank) {
+  return rank.state == 'T' || rank.state == 't' || IsFrozen(rank);
+}
+
 // Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
-// send, recv or the master store counts only if there is no other.
-std::set<Rank> Sinks(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits) {
+// send, recv or the master store counts only if there is no other, or if it is stopped there.
+std::set<Rank> Sinks(const Pictures& pictures, const Waits& waits) {
   std::set<Rank> sinks;
-  for (const Wait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
-  Pictures pictures;
-  for (const RankPicture& rank : ranks) pictures[rank.rank] = &rank;
-  for (const Wait& wait : waits) {
+  for (const RankWait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
+  for (const RankWait& wait : waits) {
     if (!wait.behind.empty() && WaitsItself(*pictures.at(wait.rank), *wait.group)) {
       sinks.erase(wait.rank);
     }
   }
   std::set<Rank> free = sinks;
-  for (const RankPicture& rank : ranks) {
-    if (rank.in_p2p || rank.in_store) free.erase(rank.rank);
+  for (const auto& [rank, picture] : pictures) {
+    const bool waits_elsewhere = picture->in_p2p || picture->in_store;
+    if (waits_elsewhere && !IsStopped(*picture)) free.erase(rank);
   }
   return free.empty() ? sinks : free;
 }
 
-HangVerdict Behind(const std::vector<Group>& groups, const std::vector<Wait>& waits,
-                   const std::set<Rank>& sinks) {
-  const Wait& wait = *Widest(waits, sinks);
-  HangVerdict verdict = VerdictOn(HangKind::kBehind, *wait.group, *wait.call);
-  verdict.culprits.assign(sinks.begin(), sinks.end());
-  verdict.wavefront = "behind";
-  for (const Rank rank : sinks) {
-    int64_t calls = 0;  // Whatever a rank calls, it goes on.
-    for (const Group& group : groups) calls += group.LastOf(rank);
-    absl::StrAppend(&verdict.wavefront, "/", rank, ":", calls);
+// Returns a verdict on those of `waits` that are for messages, with a line for each.
+HangVerdict OnMessages(HangKind kind, const Waits& waits, const Waits& all) {
+  HangVerdict verdict;
+  verdict.kind = kind;
+  verdict.for_peers = true;
+  std::set<Rank> waiting;
+  for (const RankWait& wait : waits) {
+    if (wait.call != nullptr) continue;
+    waiting.insert(wait.rank);
+    verdict.group = wait.group->Title();
+    verdict.on_devices = wait.group->on_devices;
+    verdict.collective.sequence = wait.group->messages.at(wait.rank)->messages;
+    verdict.calls.push_back({DescribeWait(wait, all), {wait.rank}});
   }
+  verdict.waiting.assign(waiting.begin(), waiting.end());
   return verdict;
 }
 
-HangVerdict Crossed(const std::vector<Wait>& waits) {
-  const Wait& first = *std::find_if(waits.begin(), waits.end(),
-                                    [](const Wait& wait) { return !wait.behind.empty(); });
+// Returns those of `waits` that are for one of `culprits`.
+Waits For(const std::set<Rank>& culprits, const Waits& waits) {
+  Waits found;
+  std::copy_if(waits.begin(), waits.end(), std::back_inserter(found), [&](const RankWait& wait) {
+    return std::any_of(wait.behind.begin(), wait.behind.end(),
+                       [&](Rank rank) { return culprits.count(rank) > 0; });
+  });
+  return found;
+}
+
+// Changes with each call of the rank: whatever it calls, it goes on.
+std::string Progress(Rank rank, const std::vector<SharedGroup>& groups) {
+  uint64_t calls = 0, messages = 0;
+  for (const SharedGroup& group : groups) {
+    calls += static_cast<uint64_t>(group.LastOf(rank));
+    const auto picture = group.messages.find(rank);
+    if (picture == group.messages.end()) continue;
+    messages += static_cast<uint64_t>(picture->second->messages);
+  }
+  return absl::StrCat("/", rank, ":", calls, messages > 0 ? absl::StrCat("+", messages) : "");
+}
+
+HangVerdict Behind(const std::vector<SharedGroup>& groups, const Waits& waits,
+                   const std::set<Rank>& sinks) {
+  const RankWait& wait = *Widest(waits, sinks);
+  HangVerdict verdict = wait.call == nullptr
+                            ? OnMessages(HangKind::kBehind, For(sinks, waits), waits)
+                            : VerdictOn(HangKind::kBehind, *wait.group, *wait.call);
+  verdict.culprits.assign(sinks.begin(), sinks.end());
+  verdict.wavefront = "behind";
+  for (const Rank rank : sinks) absl::StrAppend(&verdict.wavefront, Progress(rank, groups));
+  return verdict;
+}
+
+HangVerdict Crossed(const Waits& waits) {
+  const RankWait& first = *std::find_if(waits.begin(), waits.end(), [](const RankWait& wait) {
+    return wait.call != nullptr && !wait.behind.empty();
+  });
   HangVerdict verdict = VerdictOn(HangKind::kCrossed, *first.group, *first.call);
   std::map<std::string, std::vector<Rank>> places;
-  for (const Wait& wait : waits) {
-    if (wait.behind.empty()) continue;
-    const HangVerdict place = VerdictOn(HangKind::kCrossed, *wait.group, *wait.call);
-    places[absl::StrCat(wait.call->op, " number ", wait.call->sequence, " of ", place.group)]
-        .push_back(wait.rank);
+  for (const RankWait& wait : waits) {
+    if (!wait.behind.empty()) places[DescribeWait(wait, waits)].push_back(wait.rank);
   }
   for (auto& [place, ranks] : places) {
     verdict.calls.push_back({place, std::move(ranks)});
@@ -252,9 +205,12 @@ bool EndsForAllAtOnce(const std::string& op) {
 
 // All ranks have come to the collectives in which they are. If one has ended on some devices, the
 // others hold up what follows.
-HangVerdict AllCame(const std::vector<Wait>& waits) {
-  const Wait* told = nullptr;
-  for (const Wait& wait : waits) {
+HangVerdict AllCame(const Pictures& pictures, const Waits& waits) {
+  const RankWait* told = nullptr;
+  for (const RankWait& wait : waits) {
+    if (pictures.at(wait.rank)->flows) return {};  // The collective goes on, however slowly.
+  }
+  for (const RankWait& wait : waits) {
     if (!IsEarliest(wait, waits)) continue;
     if (told == nullptr) told = &wait;
     const CollectiveCall& call = *wait.call;
@@ -306,53 +262,125 @@ HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
   return verdict;
 }
 
-// Returns true if all awaited ranks are in the master store, and they are more than the ranks that
-// wait for them: then the latter have not come to the store, for example for a new group.
-bool AwaitTheStore(const std::vector<RankPicture>& ranks, const std::vector<Wait>& waits,
-                   const std::set<Rank>& sinks) {
+// Returns true if all awaited ranks are in the master store, or all in send or recv as in a
+// monitored barrier, and they are more than the ranks that wait for them: then the latter have not
+// come there, for example for a new group.
+bool MostAreElsewhere(const std::vector<RankPicture>& ranks, const Waits& waits,
+                      const std::set<Rank>& sinks) {
   std::set<Rank> awaiting;
-  for (const Wait& wait : waits) awaiting.insert(wait.rank);
+  for (const RankWait& wait : waits) awaiting.insert(wait.rank);
+  const auto all = [&](bool RankPicture::*are) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](const RankPicture& rank) {
+      return rank.*are || sinks.count(rank.rank) == 0;
+    });
+  };
   return sinks.size() > awaiting.size() &&
-         std::all_of(ranks.begin(), ranks.end(), [&](const RankPicture& rank) {
-           return rank.in_store || sinks.count(rank.rank) == 0;
-         });
+         (all(&RankPicture::in_store) || all(&RankPicture::in_p2p));
 }
 
-HangVerdict Attribute(const std::vector<RankPicture>& ranks) {
-  const std::vector<Group> groups = Groups(ranks);
-  const std::vector<Wait> waits = Waits(groups);
-  if (waits.empty()) return OutsideOfGroups(ranks);
+// Returns what holds up the ranks of one part.
+HangVerdict JudgePart(const std::vector<RankPicture>& ranks, const Pictures& pictures,
+                      const std::vector<SharedGroup>& groups, const Waits& waits) {
   if (auto mismatch = FindMismatch(waits)) return *std::move(mismatch);
-  if (const std::set<Rank> sinks = Sinks(ranks, waits); !sinks.empty()) {
-    return AwaitTheStore(ranks, waits, sinks) ? OutsideOfGroups(ranks)
-                                              : Behind(groups, waits, sinks);
+  if (const std::set<Rank> sinks = Sinks(pictures, waits); !sinks.empty()) {
+    return MostAreElsewhere(ranks, waits, sinks) ? OutsideOfGroups(ranks)
+                                                 : Behind(groups, waits, sinks);
   }
-  if (std::any_of(waits.begin(), waits.end(), [](const Wait& w) { return !w.behind.empty(); })) {
-    return Crossed(waits);
+  const auto of_collectives = [&](bool with_behind) {
+    return std::any_of(waits.begin(), waits.end(), [with_behind](const RankWait& wait) {
+      return wait.call != nullptr && (!with_behind || !wait.behind.empty());
+    });
+  };
+  if (of_collectives(true)) return Crossed(waits);
+  if (of_collectives(false)) return AllCame(pictures, waits);
+  HangVerdict verdict = OnMessages(HangKind::kPeers, waits, waits);
+  for (const Rank rank : verdict.waiting) {
+    const RankPicture& picture = *pictures.at(rank);
+    if (picture.flows) return {};
+    absl::StrAppend(&verdict.wavefront, "peers", Progress(rank, groups), ":", picture.moved);
   }
-  return AllCame(waits);
+  return verdict;
 }
 
-bool IsStopped(const RankPicture& rank) { return rank.state == 'T' || rank.state == 't'; }
+// Returns true if a rank waits and nobody knows for whom: for the master store, or for a message
+// that was not recorded.
+bool WaitsForUnknown(const RankPicture& rank) {
+  const bool known = std::any_of(rank.groups.begin(), rank.groups.end(),
+                                 [](const GroupPicture& group) { return !group.peers.empty(); });
+  return rank.in_store || (rank.in_p2p && !known);
+}
+
+// Returns true if a rank of which nothing is known is waited for.
+bool LeadsElsewhere(const Pictures& pictures, const Waits& waits) {
+  return std::any_of(waits.begin(), waits.end(), [&](const RankWait& wait) {
+    return (wait.call != nullptr && wait.group->order.empty()) ||
+           std::any_of(wait.behind.begin(), wait.behind.end(),
+                       [&](Rank rank) { return pictures.count(rank) == 0; });
+  });
+}
+
+void PutTheDeadFirst(const Pictures& pictures, std::vector<Rank>* ranks) {
+  std::stable_partition(ranks->begin(), ranks->end(), [&](Rank rank) {
+    const auto picture = pictures.find(rank);
+    return picture != pictures.end() && picture->second->died;
+  });
+}
 
 // A rank that waits for a single other rank may wait for one that works.
-bool MayWork(const RankPicture& rank) { return rank.busy || (rank.in_p2p && !rank.ended); }
+bool MayWork(const RankPicture& rank) {
+  return rank.busy || (rank.in_p2p && !rank.ended && !rank.died);
+}
 
-}  // namespace
-
-HangVerdict AttributeHang(const std::vector<RankPicture>& ranks) {
-  HangVerdict verdict = Attribute(ranks);
-  const auto& culprits = verdict.culprits;
+// Returns true if a person stopped all ranks, or debugs a culprit. Otherwise notes whether the
+// culprits may only be slow.
+bool IsCausedByAPerson(const std::vector<RankPicture>& ranks, HangVerdict* verdict) {
+  const auto& culprits = verdict->culprits;
   bool all_stopped = true, all_work = !culprits.empty(), debugged = false;
   for (const RankPicture& rank : ranks) {
-    all_stopped = all_stopped && (rank.ended || IsStopped(rank));
+    all_stopped = all_stopped && (rank.ended || rank.died || IsStopped(rank));
     if (std::find(culprits.begin(), culprits.end(), rank.rank) == culprits.end()) continue;
     debugged = debugged || rank.traced;
     all_work = all_work && MayWork(rank);
   }
-  if (all_stopped || debugged) return {};  // A person has caused this.
-  verdict.busy = all_work;
-  return verdict;
+  verdict->busy = all_work;
+  return all_stopped || debugged;
+}
+
+}  // namespace
+
+std::vector<HangVerdict> AttributeHangs(const std::vector<RankPicture>& ranks, bool whole) {
+  const auto is_hidden = [](const RankPicture& rank) { return rank.hidden; };
+  if (std::any_of(ranks.begin(), ranks.end(), is_hidden)) {
+    std::vector<RankPicture> known = ranks;
+    std::erase_if(known, is_hidden);
+    return AttributeHangs(known, /*whole=*/false);
+  }
+  const std::vector<SharedGroup> groups = SharedGroups(ranks);
+  const Waits waits = RankWaits(groups);
+  Pictures pictures;
+  for (const RankPicture& rank : ranks) pictures[rank.rank] = &rank;
+  std::vector<HangVerdict> verdicts;
+  if (whole && waits.empty()) verdicts.push_back(OutsideOfGroups(ranks));
+  const bool apart = std::none_of(ranks.begin(), ranks.end(), WaitsForUnknown);
+  std::vector<Waits> parts = apart ? ConnectedParts(waits) : std::vector<Waits>{waits};
+  for (const Waits& part : parts) {
+    if (part.empty() || (!whole && LeadsElsewhere(pictures, part))) continue;
+    verdicts.push_back(JudgePart(ranks, pictures, groups, part));
+  }
+  std::erase_if(verdicts, [&](HangVerdict& verdict) {
+    return verdict.kind == HangKind::kNone || IsCausedByAPerson(ranks, &verdict);
+  });
+  for (HangVerdict& verdict : verdicts) PutTheDeadFirst(pictures, &verdict.culprits);
+  std::stable_sort(verdicts.begin(), verdicts.end(),
+                   [](const HangVerdict& a, const HangVerdict& b) {
+                     return a.waiting.size() > b.waiting.size();
+                   });
+  return verdicts;
+}
+
+HangVerdict AttributeHang(const std::vector<RankPicture>& ranks) {
+  std::vector<HangVerdict> verdicts = AttributeHangs(ranks, /*whole=*/true);
+  return verdicts.empty() ? HangVerdict() : std::move(verdicts.front());
 }
 
 }  // namespace hlaunch

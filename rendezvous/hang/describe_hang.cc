@@ -34,7 +34,12 @@ std::string WhereAndWhat(const HangVerdict& verdict) {
 // "15 of 16 ranks are in all_reduce number 1204 of default_pg ([1024, 1024] Float)"
 std::string Waiting(const HangVerdict& verdict) {
   const size_t count = verdict.waiting.size();
-  if (verdict.group.empty()) {
+  if (verdict.for_peers && verdict.on_devices) {
+    return absl::StrCat(count == 1 ? "The device of rank " : "The devices of ranks ",
+                        RankList(verdict.waiting), count == 1 ? " waits" : " wait", " for ",
+                        Where(verdict));
+  }
+  if (verdict.for_peers || verdict.group.empty()) {
     return absl::StrCat(count == 1 ? "Rank " : "Ranks ", RankList(verdict.waiting),
                         count == 1 ? " waits" : " wait", " for ", Where(verdict));
   }
@@ -74,11 +79,14 @@ std::string Lines(const std::vector<Rank>& chosen, const std::vector<RankPicture
 
 std::string Calls(const HangVerdict& verdict) {
   std::string lines;
+  size_t told = 0;
   for (const SameCall& same : verdict.calls) {
+    if (++told > kMostDescribed) continue;
     absl::StrAppend(&lines, "\n  ", same.ranks.size() == 1 ? "rank " : "ranks ",
-                    RankList(same.ranks), verdict.kind == HangKind::kCrossed ? ": in " : ": ",
+                    RankList(same.ranks), verdict.kind == HangKind::kMismatch ? ": " : ": in ",
                     same.call);
   }
+  if (told > kMostDescribed) absl::StrAppend(&lines, "\n  and ", told - kMostDescribed, " more");
   return lines;
 }
 
@@ -87,6 +95,8 @@ std::string Calls(const HangVerdict& verdict) {
 std::string DescribeRank(const RankPicture& rank) {
   const std::string in = rank.place.empty() ? "" : absl::StrCat(" in ", rank.place);
   if (rank.ended) return "has exited with 0";
+  if (rank.died) return "has died";
+  if (IsFrozen(rank)) return "is frozen, with its control group (docker pause, or a scheduler)";
   if (rank.state == 't' || rank.traced) return absl::StrCat("is held by a debugger", in);
   if (rank.state == 'T') return "is stopped (SIGSTOP, or job control); kill -CONT lets it go on";
   if (rank.state == 'D') {
@@ -96,6 +106,9 @@ std::string DescribeRank(const RankPicture& rank) {
   if (rank.holds_interpreter) return absl::StrCat("holds the interpreter", in);
   if (rank.in_store) return absl::StrCat("waits for the master store", in);
   if (rank.on_device) return absl::StrCat("waits for its device", in);
+  if (rank.child_works) {
+    return absl::StrCat("waits", in, " while a process that it started works");
+  }
   if (rank.busy) return absl::StrCat("computes, reads or writes", in);
   if (rank.in_p2p) return absl::StrCat("waits for another rank", in);
   return rank.place.empty() ? "sleeps" : absl::StrCat("stands", in);
@@ -106,7 +119,7 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
     case HangKind::kNone:
       return "";
     case HangKind::kBehind:
-      return absl::StrCat(Waiting(verdict), ";",
+      return absl::StrCat(Waiting(verdict), ";", Calls(verdict),
                           Lines(verdict.culprits, ranks,
                                 verdict.for_peers ? " does not: it " : " has not come to it: it "));
     case HangKind::kMismatch:
@@ -135,7 +148,7 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
       return absl::StrCat(Waiting(verdict), ", for keys that nobody has set",
                           Lines(verdict.waiting, ranks, " "));
     case HangKind::kPeers:
-      return absl::StrCat(Waiting(verdict), ", each for another one of them",
+      return absl::StrCat(Waiting(verdict), ", each for another one of them", Calls(verdict),
                           Lines(verdict.waiting, ranks, " "));
   }
   return "";
@@ -180,7 +193,13 @@ std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<Rank
     const RankPicture* rank = Find(ranks, culprit);
     if (rank == nullptr || !rank->ended) culprits.push_back(culprit);
   }
-  if (!culprits.empty()) return culprits;
+  if (!culprits.empty()) {
+    std::erase_if(culprits, [&](Rank culprit) {
+      const RankPicture* rank = Find(ranks, culprit);
+      return rank != nullptr && (rank->child_works || rank->died);
+    });
+    return culprits;
+  }
   if (!verdict.calls.empty()) return {verdict.calls[0].ranks[0]};
   if (!verdict.waiting.empty()) return {verdict.waiting[0]};
   return {};

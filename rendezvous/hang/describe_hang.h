@@ -28,8 +28,9 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
 std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                             Rank rank, Duration age);
 
-// Returns the culprits that have not ended. If there are none, returns one of the ranks that wait,
-// since only a restart can free them. Pure.
+// Returns the culprits that have not ended, but none for which a process that it started works. If
+// all have exited with 0, or none is to blame, returns one of the ranks that wait, since only a
+// restart can free them. Pure.
 std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
 
 }  // namespace hlaunch

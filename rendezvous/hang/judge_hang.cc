@@ -19,8 +19,9 @@ constexpr int kForWork = 5;               // This many times the time-out.
 // Returns true if a rank is known to be missing, or ranks contradict each other: then half of the
 // time-out is enough.
 bool IsClear(const HangVerdict& verdict) {
-  return (verdict.kind == HangKind::kBehind && !verdict.for_peers) ||
-         verdict.kind == HangKind::kMismatch || verdict.kind == HangKind::kCrossed;
+  const bool known = !verdict.for_peers || !verdict.group.empty();
+  return (verdict.kind == HangKind::kBehind && known) || verdict.kind == HangKind::kMismatch ||
+         verdict.kind == HangKind::kCrossed;
 }
 
 }  // namespace
@@ -34,23 +35,45 @@ Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration lo
   return clear ? learnt / 2 : learnt;
 }
 
-HangNews HangJudge::Look(const HangVerdict& verdict, Instant now) {
-  if (verdict.wavefront != wavefront_) {
-    const Duration age = now - since_;
-    const bool lasted = !wavefront_.empty();
-    if (lasted) longest_ = std::max(longest_, age);
-    wavefront_ = verdict.wavefront;
-    since_ = now;
-    if (std::exchange(suspects_, false)) return {HangNews::Kind::kWentOn, age};
-    return {};
-  }
-  const Duration age = now - since_;
-  if (verdict.kind == HangKind::kNone || suspects_) return {};
-  if (age < HangLimit(rule_, verdict, longest_)) return {HangNews::Kind::kNothing, age};
-  suspects_ = true;
-  return {HangNews::Kind::kSuspect, age};
+Duration HangJudge::Forget(const std::vector<HangVerdict>& verdicts, Instant now) {
+  Duration suspected{};
+  std::erase_if(standstills_, [&](const auto& standstill) {
+    const auto& [wavefront, state] = standstill;
+    if (std::any_of(verdicts.begin(), verdicts.end(),
+                    [&wavefront = wavefront](const auto& verdict) {
+                      return verdict.wavefront == wavefront;
+                    })) {
+      return false;
+    }
+    longest_ = std::max(longest_, now - state.since);
+    if (state.suspected) suspected = std::max(suspected, now - state.since);
+    return true;
+  });
+  return suspected;
 }
 
-void HangJudge::Forgive(Duration blind) { since_ += blind; }
+HangNews HangJudge::Look(const std::vector<HangVerdict>& verdicts, Instant now) {
+  const Duration suspected = Forget(verdicts, now);
+  for (const HangVerdict& verdict : verdicts) {
+    standstills_.try_emplace(verdict.wavefront, Standstill{now});
+  }
+  if (suspected > Duration::zero()) return {HangNews::Kind::kWentOn, suspected};
+  HangNews news;
+  for (size_t i = 0; i < verdicts.size(); ++i) {
+    Standstill& standstill = standstills_.at(verdicts[i].wavefront);
+    const Duration age = now - standstill.since;
+    if (standstill.suspected) continue;
+    if (age >= HangLimit(rule_, verdicts[i], longest_)) {
+      standstill.suspected = true;
+      return {HangNews::Kind::kSuspect, age, i};
+    }
+    if (age > news.age) news = {HangNews::Kind::kNothing, age, i};
+  }
+  return news;
+}
+
+void HangJudge::Forgive(Duration blind) {
+  for (auto& [wavefront, standstill] : standstills_) standstill.since += blind;
+}
 
 }  // namespace hlaunch

@@ -3,7 +3,10 @@
 
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "proto/base/clock.h"
 #include "rendezvous/hang/attribute_hang.h"
@@ -24,10 +27,11 @@ struct HangNews {
     kWentOn,   // A suspected standstill is over.
   };
   Kind kind = Kind::kNothing;
-  Duration age{};  // Of the standstill; zero if there is none or kSuspect was returned before.
+  Duration age{};    // Of the standstill; zero if there is none or kSuspect was returned before.
+  size_t which = 0;  // The verdict that it is about; not for kWentOn.
 };
 
-// Follows one round's standstills from look to look.
+// Follows one round's standstills from look to look, each by itself.
 //
 // Belongs to one thread.
 class HangJudge {
@@ -35,19 +39,24 @@ class HangJudge {
   explicit HangJudge(HangRule rule) : rule_(rule) {}
 
   // Judges what was seen at `now`.
-  HangNews Look(const HangVerdict& verdict, Instant now);
+  HangNews Look(const std::vector<HangVerdict>& verdicts, Instant now);
 
   // For that long no look was possible, which says nothing about the ranks.
   void Forgive(Duration blind);
 
-  bool suspects() const { return suspects_; }
-
  private:
+  struct Standstill {
+    Instant since;
+    bool suspected = false;
+  };
+
+  // Forgets the standstills that are not among the verdicts. Returns the age of the oldest that was
+  // suspected, or zero.
+  Duration Forget(const std::vector<HangVerdict>& verdicts, Instant now);
+
   const HangRule rule_;
-  Duration longest_{};  // Of the standstills that ended by themselves.
-  std::string wavefront_;
-  Instant since_;
-  bool suspects_ = false;
+  Duration longest_{};                             // Of the standstills that ended by themselves.
+  std::map<std::string, Standstill> standstills_;  // By wavefront.
 };
 
 }  // namespace hlaunch

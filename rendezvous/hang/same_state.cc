@@ -38,10 +38,12 @@ Inside InsideOf(const RankPicture& rank) {
 
 }  // namespace
 
-bool GoesOn(const RankPicture& rank) { return rank.recorded && !rank.still && !rank.ended; }
+bool GoesOn(const RankPicture& rank) {
+  return rank.recorded && !rank.still && !rank.ended && !rank.died;
+}
 
 std::string DescribeState(const RankPicture& rank) {
-  if (rank.ended) return "has exited with 0";
+  if (rank.ended || rank.died) return DescribeRank(rank);
   if (rank.pid == 0) return "has not started";
   if (rank.state == '?') return "is gone";
   const bool held = rank.state == 'T' || rank.state == 't' || rank.traced;

@@ -162,11 +162,53 @@ class HangsOnDevices(jobs.JobTest):
                              "ended on 2 of their devices",
                    r"rank 2 \(.*\) waits for its device in synchronize \(device_worker.py:")
 
+    def test_a_rank_whose_message_is_missing_is_named(self):
+        self.hangs("receive", "The devices of ranks 0,1 wait for other ranks, in send or recv;",
+                   "rank 1: in recv from rank 2, which has called no send to it",
+                   r"rank 2 \(.*\) does not: it stands in idle_rank \(device_worker.py:")
+
     def test_exchanges_that_are_over_are_no_hang(self):
         run = self.nodes[0].run(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 2,
                                 self.worker, "exchanges", cwd=self.nodes[0].folder)
         self.assertEqual(run.code, 0, str(run))
         self.assertNotIn("has gone on", run.err)
+
+
+class HangsOnDevicesOfHosts(jobs.JobTest):
+    """Three hosts with one rank each. The worker needs no torch and no GPU."""
+
+    count = 3
+
+    def hangs(self, mode, *says, strike=lambda runs: None):
+        runs = self.start(HangsOnDevices.worker, mode, cwd=self.nodes[0].folder,
+                          options=["--nproc-per-node", 1, "--hang-timeout", 8])
+        strike(runs)
+        for run in runs[:2]:
+            for pattern in says:
+                run.wait_for(pattern, 60)
+        return runs
+
+    def end(self, runs):
+        for run in runs:
+            run.signal(signal.SIGTERM)
+        self.assert_done(runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 60)
+
+    def test_a_part_that_hangs_is_explained_while_another_goes_on(self):
+        runs = self.hangs("part", "The device of 1 of 2 ranks is in all_reduce number 1 of dp",
+                          r"rank 1 \(node1, .*\) has not come to it: it stands in idle_rank",
+                          "no rank of node rank 2 is known to stand still")
+        self.assertNotIn("has gone on", runs[2].err)
+        self.end(runs)
+
+    def test_a_node_that_does_not_answer_does_not_hide_what_others_do(self):
+        def strike(runs):
+            self.assertTrue(lab.poll(lambda: len(list(self.nodes[0].folder.glob("*.2.False.2.*"))),
+                                     60), self.told(runs))
+            os.kill(jobs.agent_of(runs[2]), signal.SIGSTOP)
+        runs = self.hangs("part", r"rank 1 \(node1, .*\) has not come to it: it stands in idle_rank",
+                          strike=strike)
+        os.kill(jobs.agent_of(runs[2]), signal.SIGCONT)
+        self.end(runs)
 
 
 class HangsOfHlaunch(Hanging):

@@ -22,6 +22,9 @@ MODE = sys.argv[1]
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 LAST = RANK == SIZE - 1
 GROUPS = {"0": "default_pg", "1": "dp", "2": "tp"}
+MEMBERS = {name: list(range(SIZE)) for name in GROUPS}
+if MODE == "part":  # The last rank has a group of its own.
+    MEMBERS |= {"1": list(range(SIZE - 1)), "2": [SIZE - 1]}
 ROUND = f"round{os.environ['TORCHELASTIC_RESTART_COUNT']}"
 
 entries, lock = [], threading.Lock()
@@ -52,12 +55,28 @@ def exchange():
         entry("coalesced", "0", is_p2p=True)
 
 
+def message(verb, peer):
+    with lock:
+        numbers["p2p"] += 1
+        entry(f"{verb} {RANK}{'->' if verb == 'send' else '<-'}{peer}", "0", is_p2p=True, peer=peer)
+
+
+def has_opposite(one):
+    """Each rank sends at most one message to another."""
+    verb = one["profiling_name"].partition(":")[2].split()[0]
+    opposite = "recv" if verb == "send" else "send"
+    pathlib.Path(f"{ROUND}.{verb}.{RANK}.{one['peer']}").touch()
+    return pathlib.Path(f"{ROUND}.{opposite}.{one['peer']}.{RANK}").exists()
+
+
 def has_all(one):
+    if "peer" in one:
+        return has_opposite(one)
     group, number = one["process_group"][0], one["p2p_seq_id" if one["is_p2p"] else
                                                  "collective_seq_id"]
     name = f"{ROUND}.{group}.{one['is_p2p']}.{number}.{one['profiling_name']}"
     pathlib.Path(f"{name}.{RANK}").touch()
-    return all(pathlib.Path(f"{name}.{rank}").exists() for rank in range(SIZE))
+    return all(pathlib.Path(f"{name}.{rank}").exists() for rank in MEMBERS[group])
 
 
 def stream(group):
@@ -99,14 +118,14 @@ def record():
         return json.dumps({
             "version": "2.10", "entries": entries, "nccl_comm_state": {},
             "pg_config": {name: {"name": name, "desc": GROUPS[name],
-                                 "ranks": str(list(range(SIZE)))} for name in GROUPS},
+                                 "ranks": str(MEMBERS[name])} for name in GROUPS},
             "pg_status": {name: {"last_enqueued_collective": numbers[name]} for name in GROUPS}})
 
 
 EMPTY = '{"comm_lib_version":"","nccl_comm_state":{},"pg_config":{},"pg_status":{},"version":"2.10"}'
 HANDLERS = {"fr_trace_json": lambda: EMPTY, "dump_nccl_trace_json": record,
             "wait_counter_values": lambda: "{}", "dump_traceback": stacks,
-            "hlaunch_groups": lambda: json.dumps({name: list(range(SIZE)) for name in GROUPS})}
+            "hlaunch_groups": lambda: json.dumps(MEMBERS)}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -176,6 +195,17 @@ def main():
         call("all_reduce", "2")
     elif MODE == "device":
         steps(5)
+    elif MODE == "receive":
+        if LAST:
+            idle_rank()
+        message("recv", SIZE - 1)
+    elif MODE == "part":
+        while LAST:
+            call("all_reduce", "2")
+            time.sleep(0.1)
+        if RANK == 1:
+            idle_rank()
+        call("all_reduce", "1")
     elif MODE == "exchanges":
         for _ in range(3):
             exchange()

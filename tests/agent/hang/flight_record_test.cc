@@ -124,6 +124,71 @@ TEST(ParseFlightRecord, TakesTheStateOfABlockForThatOfItsCalls) {
   EXPECT_FALSE(IsInside(gathered->groups.at(0)));
 }
 
+TEST(ParseFlightRecord, TakesABlockWithoutAnEntryForOverOnceMoreIsCalled) {
+  // Torch before 2.7 has no entry for a block of collectives.
+  std::vector<std::string> entries = {NcclEntry("all_gather", "scheduled", false, 4),
+                                      NcclEntry("all_gather", "scheduled", false, 4)};
+  EXPECT_TRUE(IsInside(ParseFlightRecord(Record(entries))->groups.at(0)));
+  entries.push_back(NcclEntry("all_reduce", "completed", true, 5));
+  EXPECT_FALSE(IsInside(ParseFlightRecord(Record(entries))->groups.at(0)));
+}
+
+TEST(ParseFlightRecord, KnowsWithWhomMessagesAreNotOver) {
+  const auto record = ParseFlightRecord(
+      Record({NcclEntry("recv 0<-1", "completed", true, 0, 1),
+              NcclEntry("send 0->1", "scheduled", false, 0, 2),
+              NcclEntry("recv 0<-1", "scheduled", false, 0, 3),
+              NcclEntry("recv 0<--1", "scheduled", false, 0, 4),  // From any rank.
+              NcclEntry("sent 0->1", "scheduled", false, 0, 5)}));
+  ASSERT_TRUE(record);
+  ASSERT_THAT(record->groups, SizeIs(1));
+  const GroupPicture& group = record->groups[0];
+  EXPECT_THAT(group.latest, IsEmpty());
+  EXPECT_EQ(group.messages, 5);
+  ASSERT_THAT(group.peers, SizeIs(2));
+  EXPECT_EQ(group.peers[0].peer, 1);
+  EXPECT_FALSE(group.peers[0].sends);
+  EXPECT_EQ(group.peers[0].calls, 2);
+  EXPECT_EQ(group.peers[0].unfinished, 1);
+  EXPECT_TRUE(group.peers[1].sends);
+  EXPECT_EQ(group.peers[1].unfinished, 1);
+  EXPECT_TRUE(record->device_in_p2p);
+}
+
+TEST(ParseFlightRecord, DoesNotCountTheMessagesOfARecorderThatHasWrapped) {
+  std::string entry = NcclEntry("recv 0<-1", "scheduled", false, 0, 9);
+  entry.insert(1, R"("record_id":2009,)");
+  EXPECT_EQ(ParseFlightRecord(Record({entry}))->groups.at(0).peers.at(0).calls, -1);
+}
+
+TEST(ParseFlightRecord, KeepsOfTooManyPeersThoseWhoseMessagesAreNotOver) {
+  std::vector<std::string> entries;
+  for (int peer = 1; peer <= 70; ++peer) {
+    entries.push_back(NcclEntry(absl::StrCat("send 0->", peer), "scheduled", peer > 3, 0, peer));
+  }
+  EXPECT_THAT(ParseFlightRecord(Record(entries))->groups.at(0).peers, SizeIs(3));
+  entries.clear();
+  for (int peer = 1; peer <= 65; ++peer) {
+    entries.push_back(NcclEntry(absl::StrCat("send 0->", peer), "scheduled", false, 0, peer));
+  }
+  EXPECT_THAT(ParseFlightRecord(Record(entries))->groups.at(0).peers, IsEmpty());
+  entries.pop_back();
+  EXPECT_THAT(ParseFlightRecord(Record(entries))->groups.at(0).peers, SizeIs(64));
+}
+
+TEST(ParseFlightRecord, ForgetsAGroupThatWasDestroyedAndMadeAgain) {
+  std::vector<std::string> entries;
+  for (int i = 1; i <= 9; ++i) entries.push_back(NcclEntry("all_reduce", "completed", true, i));
+  entries.push_back(NcclEntry("broadcast", "completed", true, 1));
+  entries.push_back(NcclEntry("all_reduce", "scheduled", false, 2));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    entries[i].insert(1, absl::StrCat(R"("record_id":)", i, ","));
+  }
+  const auto record = ParseFlightRecord(Record(entries));
+  EXPECT_THAT(Numbers(record->groups.at(0)), ElementsAre(1, 2));
+  EXPECT_EQ(record->groups[0].latest[0].op, "broadcast");
+}
+
 TEST(RecorderQuestions, AskEachRecorderThatIsThere) {
   EXPECT_THAT(RecorderQuestions(R"(["ping","fr_trace_json","dump_nccl_trace_pickle"])"),
               ElementsAre("fr_trace_json"));

@@ -72,6 +72,24 @@ TEST(PictureText, SaysAllOfAGroupInWhichTheRankWaitsAndTheLastOfOthers) {
   EXPECT_EQ(rank.groups[1].latest[0].sequence, 2);
 }
 
+TEST(PictureText, SaysForWhichMessagesARankWaits) {
+  RankPicture rank = Waiting();
+  rank.groups = {{"1", "pp", {3, 7}, {}, "nccl", {{0, true, 5, 1}, {0, false, -1, 0}}, 9}};
+  rank.died = rank.flows = rank.child_works = rank.hidden = true;
+  const RankPicture told = ParsePictures(PictureText({rank}))->front();
+  EXPECT_TRUE(told.died && told.flows && told.child_works && told.hidden);
+  ASSERT_EQ(told.groups.size(), 1u);
+  const GroupPicture& group = told.groups[0];
+  EXPECT_THAT(group.members, ElementsAre(3, 7));
+  EXPECT_EQ(group.messages, 9);
+  ASSERT_EQ(group.peers.size(), 2u);
+  EXPECT_EQ(group.peers[0].peer, 0);
+  EXPECT_TRUE(group.peers[0].sends);
+  EXPECT_EQ(group.peers[0].calls, 5);
+  EXPECT_EQ(group.peers[0].unfinished, 1);
+  EXPECT_EQ(group.peers[1].calls, -1);
+}
+
 TEST(PictureText, IsSmall) { EXPECT_LT(PictureText({Waiting()}).size(), 400u); }
 
 TEST(ParsePictures, IsUnsetForAnythingElse) {

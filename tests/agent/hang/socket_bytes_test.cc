@@ -29,15 +29,15 @@ TEST(SocketBytes, CountWhatComesByAConnection) {
   const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(client.get(), any, size), 0);
   const UniqueFd peer(::accept(server.get(), nullptr, nullptr));
-  const uint64_t before = SocketBytes(::getpid());
+  const uint64_t before = SocketBytes({::getpid()});
   const std::string text(1000, 'x');
   ASSERT_EQ(::send(client.get(), text.data(), text.size(), 0), 1000);
   std::string got(1000, '\0');
   ASSERT_EQ(::recv(peer.get(), got.data(), got.size(), MSG_WAITALL), 1000);
-  EXPECT_GE(SocketBytes(::getpid()), before + 1000);
+  EXPECT_GE(SocketBytes({::getpid()}), before + 1000);
 }
 
-TEST(SocketBytes, AreNoneOfAProcessThatIsGone) { EXPECT_EQ(SocketBytes(-1), 0u); }
+TEST(SocketBytes, AreNoneOfAProcessThatIsGone) { EXPECT_EQ(SocketBytes({-1}), 0u); }
 
 }  // namespace
 }  // namespace hlaunch

@@ -152,9 +152,65 @@ TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
   ranks[1].in_p2p = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
   ranks[2].in_p2p = true;
+  ranks.push_back(InAll(3, Call(4, true)));
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
   EXPECT_TRUE(verdict.busy);  // One of the two may wait for a rank that works.
+}
+
+TEST(AttributeHang, NamesWhoIsMissingFromAMonitoredBarrierInWhichMostAre) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                    InAll(2, Call(3, true))};
+  ranks[0].in_p2p = ranks[1].in_p2p = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, StillNamesOneThatIsStoppedWhileItWaitsElsewhere) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[1].in_store = true;
+  ranks[1].state = 'T';
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1, 2));
+}
+
+TEST(AttributeHang, NamesTheDeadFirst) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[2].died = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2, 1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr(";\n  rank 2 (node0, local rank 2, pid 102) has not come to it: it has "
+                        "died\n  rank 1 "));
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(1));
+}
+
+TEST(AttributeHang, FailsNoRankForWhichAProcessWorks) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  ranks[1].busy = ranks[1].child_works = true;
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_TRUE(verdict.busy);
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr("it waits in load (loader.py:88) while a process that it started works"));
+  EXPECT_THAT(RanksToFail(verdict, ranks), IsEmpty());
+}
+
+TEST(AttributeHang, SaysThatARankIsFrozen) {
+  for (const char* kernel : {"do_freezer_trap", "__refrigerator"}) {
+    std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+    ranks[1].state = 'D';
+    ranks[1].kernel = kernel;
+    EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge), HasSubstr("it is frozen"));
+    ranks[0].kernel = kernel;
+    EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  }
+}
+
+TEST(AttributeHang, TakesACollectiveWhoseBytesFlowForOneThatGoesOn) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  ranks[1].flows = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
 }
 
 TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
@@ -318,6 +374,178 @@ TEST(AttributeHang, KeepsTheNumbersOfTwoBackendsOfOneGroupApart) {
     rank.groups.push_back({"0", "default_pg", {}, {Call(90, false)}});
   }
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+}
+
+// A picture with messages in the group of all ranks.
+RankPicture WithMessages(Rank rank, std::vector<PeerCalls> peers, std::string backend = "") {
+  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, {}, std::move(backend)}});
+  picture.groups[0].peers = std::move(peers);
+  picture.groups[0].messages = 7;
+  return picture;
+}
+
+constexpr bool kSends = true, kReceives = false;
+
+TEST(AttributeHang, NamesWhoHasNotSentWhatAnotherReceives) {
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 4, 1}}),
+                                    WithMessages(1, {{0, kSends, 3, 0}})};
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "Rank 0 waits for other ranks, in send or recv;\n"
+            "  rank 0: in recv from rank 1, which has called no send to it\n"
+            "  rank 1 (node0, local rank 1, pid 101) does not: it stands in load (loader.py:88)");
+  ranks[1].groups[0].messages = 8;
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+}
+
+TEST(AttributeHang, NamesWhoDoesNotReceiveWhatAnotherSends) {
+  const HangVerdict verdict = AttributeHang({WithMessages(0, {{1, kSends, 1, 1}}), Picture(1, {})});
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_EQ(verdict.calls.at(0).call, "send to rank 1, which has called no recv from it");
+}
+
+TEST(AttributeHang, FollowsAPipelineToItsEnd) {
+  // Rank 0 receives from 1, which receives from 2, which does neither.
+  const std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                          WithMessages(1, {{2, kReceives, 1, 1}}), Picture(2, {})};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, SaysWhereTheOneIsWhoseMessageIsMissing) {
+  // Rank 1 has sent to the wrong rank; rank 2 waits for a collective that rank 3 does not call.
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                    WithMessages(1, {{2, kSends, 1, 1}}),
+                                    Picture(2, {{"1", "tp", {2, 3}, {Call(9, true)}}}),
+                                    Picture(3, {{"1", "tp", {2, 3}, {Call(8, false)}}})};
+  HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(3));
+  // Without the collective the three wait for each other.
+  ranks.pop_back();
+  ranks[2] = WithMessages(2, {{0, kSends, 1, 1}});
+  verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "Ranks 0-2 wait for other ranks, in send or recv, each for another one of them\n"
+            "  rank 0: in recv from rank 1, which is in send to rank 2\n"
+            "  rank 1: in send to rank 2, which is in send to rank 0\n"
+            "  rank 2: in send to rank 0, which is in recv from rank 1\n"
+            "  rank 0 (node0, local rank 0, pid 100) sleeps\n"
+            "  rank 1 (node0, local rank 1, pid 101) sleeps\n"
+            "  rank 2 (node0, local rank 2, pid 102) sleeps");
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(0));
+}
+
+TEST(AttributeHang, BlamesNobodyForAMessageThatBothHaveCalled) {
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                    WithMessages(1, {{0, kSends, 1, 1}}), Picture(2, {})};
+  HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.waiting, ElementsAre(0, 1));
+  EXPECT_EQ(verdict.calls.at(0).call, "recv from rank 1, which has called send to it");
+  ranks[0].moved = 1;
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+  ranks[0].flows = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  // What was sent is not sent again: the receiver has to take it.
+  ranks[0].flows = false;
+  ranks[1].groups[0].peers = {{0, kSends, 1, 0}};
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kPeers);
+  ranks[0].groups[0].peers = {{1, kReceives, 2, 1}};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  // A recorder that has wrapped does not tell how many there were.
+  ranks[1].groups[0].peers = {{0, kSends, -1, 0}};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+}
+
+TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
+  GroupPicture group{"1", "pp", {3, 5}, {}, "nccl"};
+  group.peers = {{1, kReceives, 1, 1}};
+  std::vector<RankPicture> ranks = {Picture(3, {group}), Picture(5, {})};
+  ranks[0].on_device = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(5));
+  EXPECT_EQ(verdict.calls.at(0).call, "recv from rank 5, which has called no send to it");
+  EXPECT_THAT(DescribeStandstill(verdict, ranks),
+              HasSubstr("The device of rank 3 waits for other ranks, in send or recv;"));
+  ranks[0].groups[0].peers = {{2, kReceives, 1, 1}};  // The group has no such rank.
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, ExcusesARankByAMessageOnlyIfItWaitsForItItself) {
+  // Rank 1 has handed its device a recv from rank 0, and rank 0 waits for it in a collective.
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  ranks[1].groups[0].peers = {{0, kReceives, 1, 1}};
+  ranks[1].on_device = false;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].on_device = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kCrossed);
+  EXPECT_EQ(verdict.calls.size(), 2u);
+}
+
+// Ranks 0 and 1 form a group, and ranks 2 and 3 another one.
+std::vector<RankPicture> TwoHalves() {
+  return {Picture(0, {{"1", "one", {0, 1}, {Call(5, true)}}}),
+          Picture(1, {{"1", "one", {0, 1}, {Call(4, false)}}}),
+          Picture(2, {{"2", "two", {2, 3}, {Call(90, true)}}}),
+          Picture(3, {{"2", "two", {2, 3}, {Call(89, false)}}})};
+}
+
+TEST(AttributeHangs, JudgesEachPartByItself) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  const std::vector<HangVerdict> before = AttributeHangs(ranks, true);
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_THAT(before[0].culprits, ElementsAre(1));
+  EXPECT_THAT(before[1].culprits, ElementsAre(3));
+  ranks[2].groups[0].latest = {Call(91, true)};
+  ranks[3].groups[0].latest = {Call(90, false)};
+  const std::vector<HangVerdict> after = AttributeHangs(ranks, true);
+  EXPECT_EQ(after[0].wavefront, before[0].wavefront);
+  EXPECT_NE(after[1].wavefront, before[1].wavefront);
+}
+
+TEST(AttributeHangs, PutsThePartWithTheMostWaitingRanksFirst) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks.push_back(Picture(4, {{"2", "two", {2, 3, 4}, {Call(90, true)}}}));
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_THAT(verdicts[0].waiting, ElementsAre(2, 4));
+}
+
+TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks[3].in_p2p = true;  // Perhaps for rank 1.
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
+}
+
+TEST(AttributeHangs, BlamesNobodyWhereARankOfWhichNothingIsKnownIsAwaited) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks.erase(ranks.begin() + 3);
+  std::vector<HangVerdict> verdicts = AttributeHangs(ranks, false);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
+  ranks[2] = Picture(2, {{"3", "", {}, {Call(90, true)}}});  // Who is in the group is not known.
+  EXPECT_EQ(AttributeHangs(ranks, false).size(), 1u);
+  ranks[2] = WithMessages(2, {{3, kReceives, 1, 1}});
+  ranks[2].groups[0].members = {0, 1, 2, 3};
+  EXPECT_EQ(AttributeHangs(ranks, false).size(), 1u);
+  ranks[2].in_store = true;
+  ranks = {ranks[2]};
+  EXPECT_THAT(AttributeHangs(ranks, false), IsEmpty());
+}
+
+TEST(AttributeHangs, TakesARankWhoseRecordCannotBeReadForOneThatGoesOn) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks[3].hidden = true;
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
 }
 
 }  // namespace
