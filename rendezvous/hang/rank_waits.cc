@@ -164,13 +164,12 @@ std::vector<RankWait> RankWaits(const std::vector<SharedGroup>& groups) {
 
 std::vector<std::vector<RankWait>> ConnectedParts(const std::vector<RankWait>& waits) {
   Heads heads;
+  std::map<const SharedGroup*, Rank> one_of;  // Those that wait in collectives of one group.
   for (const RankWait& wait : waits) {
     for (const Rank rank : wait.behind) heads.Join(rank, wait.rank);
-    if (wait.call == nullptr) {
-      heads.Join(wait.peer, wait.rank);
-      continue;
-    }
-    for (const Rank rank : wait.group->Inside(wait.call->sequence)) heads.Join(rank, wait.rank);
+    const Rank other =
+        wait.call == nullptr ? wait.peer : one_of.try_emplace(wait.group, wait.rank).first->second;
+    heads.Join(other, wait.rank);
   }
   std::map<Rank, std::vector<RankWait>> parts;
   for (const RankWait& wait : waits) parts[heads.Of(wait.rank)].push_back(wait);

@@ -56,7 +56,7 @@ struct RankWait {
 // has made the opposite call has come to it: as many calls as are over on this side, and one more.
 std::vector<RankWait> RankWaits(const std::vector<SharedGroup>& groups);
 
-// Splits the waits into parts that have no rank in common.
+// Splits the waits into parts that have no rank, and no group's collectives, in common.
 std::vector<std::vector<RankWait>> ConnectedParts(const std::vector<RankWait>& waits);
 
 // "all_reduce number 4 of dp", "recv from rank 1, which has called no send to it". `all` are the

@@ -155,7 +155,7 @@ std::vector<Plant> PlantsOf(Rank size, Rank odd) {
        {odd},
        "has ended on",
        [=](PlayedJob& job) {
-         for (int i = 0; i < 6; ++i) job.Everybody(Call());
+         for (int i = 0; i < 12; ++i) job.Everybody(Call());  // More than a picture has.
          job.BreakDevice(odd, 4);
        },
        true},
