@@ -158,7 +158,10 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
                          Duration age) {
   const std::string standstill = DescribeStandstill(verdict, ranks);
   if (standstill.empty()) return "";
-  return absl::StrCat("no rank has gone on for ", Seconds(age), ". ", standstill);
+  const bool partly = std::any_of(ranks.begin(), ranks.end(), GoesOn);
+  return absl::StrCat(
+      partly ? "a part of the job has not gone on for " : "no rank has gone on for ", Seconds(age),
+      ". ", standstill);
 }
 
 std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,

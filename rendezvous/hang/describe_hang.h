@@ -19,7 +19,8 @@ std::string DescribeRank(const RankPicture& rank);
 // Empty if no rank waits. Pure.
 std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankPicture>& ranks);
 
-// Returns what people are told of the hang: its `age`, then DescribeStandstill. Pure.
+// Returns what people are told of the hang: its `age`, and if only a part of the ranks stands
+// still, then DescribeStandstill. Pure.
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
                          Duration age);
 

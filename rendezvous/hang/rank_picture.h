@@ -81,6 +81,11 @@ struct RankPicture {
   std::vector<GroupPicture> groups;
 };
 
+// True if the rank is known to have called a collective between two looks. Pure.
+inline bool GoesOn(const RankPicture& rank) {
+  return rank.recorded && !rank.still && !rank.ended && !rank.died;
+}
+
 // True if a control group holds the rank, as with docker pause. Pure.
 inline bool IsFrozen(const RankPicture& rank) {
   return rank.kernel == "__refrigerator" || rank.kernel == "do_freezer_trap";

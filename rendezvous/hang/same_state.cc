@@ -38,10 +38,6 @@ Inside InsideOf(const RankPicture& rank) {
 
 }  // namespace
 
-bool GoesOn(const RankPicture& rank) {
-  return rank.recorded && !rank.still && !rank.ended && !rank.died;
-}
-
 std::string DescribeState(const RankPicture& rank) {
   if (rank.ended || rank.died) return DescribeRank(rank);
   if (rank.pid == 0) return "has not started";

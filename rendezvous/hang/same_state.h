@@ -31,7 +31,4 @@ std::string DescribeState(const RankPicture& rank);
 // empty if none has called a collective. Pure.
 std::string DescribeProgress(const std::vector<RankPicture>& ranks);
 
-// Returns true if the rank is known to have called a collective between two looks. Pure.
-bool GoesOn(const RankPicture& rank);
-
 }  // namespace hlaunch

@@ -30,7 +30,7 @@ RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
   picture.local_rank = rank;
   picture.host = "node0";
   picture.pid = 100 + rank;
-  picture.recorded = true;
+  picture.recorded = picture.still = true;
   picture.state = 'S';
   picture.groups = std::move(groups);
   return picture;
@@ -89,6 +89,15 @@ TEST(AttributeHang, FollowsAChainToItsEnd) {
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(2));
   EXPECT_EQ(verdict.group, "tp");
+}
+
+TEST(AttributeHang, CallsAGroupWithoutADescriptionByItsName) {
+  for (const char* description : {"", "undefined"}) {
+    EXPECT_EQ(AttributeHang({Picture(0, {{"3", description, {0, 1}, {Call(5, true)}}}),
+                             Picture(1, {{"3", description, {0, 1}, {Call(4, false)}}})})
+                  .group,
+              "group 3");
+  }
 }
 
 TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
@@ -500,6 +509,10 @@ TEST(AttributeHangs, JudgesEachPartByItself) {
   const std::vector<HangVerdict> before = AttributeHangs(ranks, true);
   ASSERT_EQ(before.size(), 2u);
   EXPECT_THAT(before[0].culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(before[0], ranks, kAge), HasSubstr("no rank has gone on for 75 s. "));
+  ranks[3].still = false;
+  EXPECT_THAT(DescribeHang(before[0], ranks, kAge),
+              HasSubstr("a part of the job has not gone on for 75 s. "));
   EXPECT_THAT(before[1].culprits, ElementsAre(3));
   ranks[2].groups[0].latest = {Call(91, true)};
   ranks[3].groups[0].latest = {Call(90, false)};
