@@ -9,10 +9,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/fork_server/plan_fork_servers.h"
 #include "agent/health/joint/peer_ways.h"
 #include "agent/mpi/pmix_server.h"
 #include "agent/node_facts.h"
 #include "agent/node_updates.h"
+#include "agent/worker_process.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
 #include "asio/steady_timer.hpp"
@@ -37,6 +39,7 @@ struct RoundWorkers::Awaited {
   NodeFacts facts;
   WorkerGroup::Events events;
   std::unique_ptr<PmixServer> pmix = nullptr;
+  bool stopped = false;
 };
 
 struct RoundWorkers::Timers {
@@ -68,6 +71,42 @@ absl::Status RoundWorkers::Start(const Assignment& assignment, WorkerGroup::Even
     if (health_watch_) health_watch_->Finished();
     on_success();
   };
+  if (options_.spec.preload.wanted()) {
+    AwaitForkServers(assignment, std::move(facts), std::move(events));
+    return absl::OkStatus();
+  }
+  return Go(assignment, std::move(facts), std::move(events));
+}
+
+void RoundWorkers::AwaitForkServers(const Assignment& assignment, NodeFacts facts,
+                                    WorkerGroup::Events events) {
+  std::vector<Command> ranks;
+  for (int local_rank = 0; local_rank < options_.spec.nproc; ++local_rank) {
+    ranks.push_back(WorkerCommand(options_.spec, assignment, local_rank, facts, {}));
+  }
+  ForkServerPlans plans = PlanForkServers(options_.spec.preload, ranks);
+  if (!plans.why_not.empty() && assignment.round == 1) {
+    LogInfo(absl::StrCat(plans.plans.empty() ? "nothing is preloaded: "
+                                             : "not for all ranks modules are preloaded: ",
+                         plans.why_not));
+  }
+  if (fork_servers_ == nullptr) {
+    fork_servers_ = std::make_unique<ForkServers>(
+        loop_, absl::StrCat(facts.scratch, "/fork_server"), [this] { ReapOrphans(); });
+  }
+  stopping_ = false;
+  awaited_ = std::make_unique<Awaited>(Awaited{assignment, std::move(facts), std::move(events)});
+  fork_servers_->Prepare(std::move(plans.plans), [this] {
+    const std::unique_ptr<Awaited> workers = std::move(awaited_);
+    const auto on_failure = workers->events.on_failure;
+    const absl::Status started =
+        Go(workers->assignment, std::move(workers->facts), std::move(workers->events));
+    if (!started.ok()) on_failure(StartFailure(started, workers->assignment));
+  });
+}
+
+absl::Status RoundWorkers::Go(const Assignment& assignment, NodeFacts facts,
+                              WorkerGroup::Events events) {
   if (OffersPmix(options_.spec.mpi)) {
     AwaitPmix(assignment, std::move(facts), std::move(events));
     return absl::OkStatus();
@@ -83,7 +122,8 @@ absl::Status RoundWorkers::StartGroup(const Assignment& assignment, NodeFacts fa
   }
   HLAUNCH_ASSIGN_OR_RETURN(
       group_, WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts), options_.logs,
-                                 relay_, std::move(events), std::move(pmix), stdin_copies_.get()));
+                                 relay_, std::move(events), std::move(pmix), stdin_copies_.get(),
+                                 fork_servers_.get()));
   WatchHealth(assignment);
   return absl::OkStatus();
 }
@@ -181,8 +221,10 @@ void RoundWorkers::TellHealth(Round round, const CheckResult& change) const {
 void RoundWorkers::Stop(int signal, Duration grace) {
   stopping_ = true;
   timers_->health.cancel();
-  health_watch_.reset();  // First, so every child that is left is the workers'.
-  if (awaited_ != nullptr && awaited_->pmix != nullptr) {  // No worker has started yet.
+  health_watch_.reset();      // First, so every child that is left is the workers'.
+  if (awaited_ != nullptr) {  // No worker has started yet.
+    if (std::exchange(awaited_->stopped, true)) return;
+    if (fork_servers_ != nullptr) fork_servers_->Hush();
     awaited_->pmix.reset();
     return asio::post(loop_, awaited_->events.on_stopped);
   }

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
+#include "agent/fork_server/fork_servers.h"
 #include "agent/health/health_watch.h"
 #include "agent/input/stdin_copies.h"
 #include "agent/output/output_relay.h"
@@ -40,8 +41,8 @@ class RoundWorkers {
   // Starts all workers of `assignment`, or none; before that, the store on node rank 0 or the proxy
   // on other nodes. `events` are called as WorkerGroup says; call Clear from on_stopped. If PMIx is
   // offered to the workers, they start once its server is ready, which may wait for other nodes; if
-  // they cannot start then, on_failure gets the reason.
-  // Requires: there are no workers.
+  // modules are preloaded, once that is done. If they cannot start then, on_failure gets the
+  // reason. Requires: there are no workers.
   //
   // Errors: as RoundStore::Open, RoundStore::OpenProxy and WorkerGroup::Start.
   absl::Status Start(const Assignment& assignment, WorkerGroup::Events events);
@@ -53,7 +54,7 @@ class RoundWorkers {
   // True if there are workers, or processes that they left: from Start until Clear.
   bool exist() const { return group_ != nullptr || awaited_ != nullptr; }
 
-  // True if workers will start once PMIx is ready.
+  // True if workers will start once fork servers and PMIx are ready.
   bool starting() const { return awaited_ != nullptr; }
 
   // Ends the health watch, then stops the workers as WorkerGroup::Stop. No effect without workers.
@@ -79,6 +80,8 @@ class RoundWorkers {
   struct Awaited;
 
   NodeFacts GatherFacts(const Assignment& assignment) const;
+  void AwaitForkServers(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events);
+  absl::Status Go(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events);
   void AwaitPmix(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events);
   void OnPmix(const absl::Status& ready);
   absl::Status StartGroup(const Assignment& assignment, NodeFacts facts, WorkerGroup::Events events,
@@ -92,8 +95,9 @@ class RoundWorkers {
   OutputRelay& relay_;
   // Held from the start on: an upgrade may replace the file before a later round needs it.
   const HeldProgram pmix_program_;
+  std::unique_ptr<ForkServers> fork_servers_;  // Set if modules are preloaded. Outlives the group.
   std::unique_ptr<WorkerGroup> group_;
-  std::unique_ptr<Awaited> awaited_;           // Workers that start once PMIx is ready.
+  std::unique_ptr<Awaited> awaited_;           // Workers that start once servers are ready.
   std::unique_ptr<StdinCopies> stdin_copies_;  // Set once workers that all read stdin have started.
   std::function<void(std::vector<int>)> on_unreached_;
   bool stopping_ = false;                    // Stop was called since these workers began.

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/ask/rank_answers.h"
 #include "agent/failure/unserved_mpi.h"
+#include "agent/fork_server/fork_servers.h"
 #include "agent/hang/hang_watch.h"
 #include "agent/input/stdin_copies.h"
 #include "agent/mpi/pmi/pmi_server.h"
@@ -56,7 +57,9 @@ constexpr Duration kOrphanLook = std::chrono::milliseconds(500);
 
 // A worker that has not reached its program yet.
 struct StartingWorker {
-  StartingProcess process;
+  std::optional<StartingProcess> process;  // Unless it is forked.
+  std::optional<ForkedRank> forked;
+  Command command;      // For a fork that fails.
   WorkerOutput output;  // Must stay open until the program runs.
   int local_rank;
   std::string error_file;
@@ -102,6 +105,7 @@ struct WorkerGroup::State {
   std::unique_ptr<PmixServer> pmix;               // Set if workers may use Open MPI.
   std::optional<SpawnedWorkers> spawned;          // Set if either may be the case.
   StdinCopies* stdin_copies = nullptr;            // Set if all workers read stdin.
+  ForkServers* fork_servers = nullptr;            // Set if there may be some.
   const int64_t began_ms = WallMillis();
   std::vector<pid_t> all_pids;                     // By local rank, including reaped workers.
   bool cut_short = false;                          // Not all workers ended with 0 by themselves.
@@ -146,9 +150,16 @@ struct WorkerGroup::State {
     return local_ranks;
   }
 
+  // Child processes that are not of the group and outlive it.
+  std::vector<pid_t> Others() const {
+    return fork_servers == nullptr ? std::vector<pid_t>() : fork_servers->pids();
+  }
+
   // Child processes that are not reaped as orphans.
   std::vector<pid_t> Owned() const {
     std::vector<pid_t> pids = AlivePids();
+    const std::vector<pid_t> servers = Others();
+    pids.insert(pids.end(), servers.begin(), servers.end());
     if (spared != 0) pids.push_back(spared);
     if (pmix && pmix->pid() != 0) pids.push_back(pmix->pid());
     if (stalls && stalls->tool() != 0) pids.push_back(stalls->tool());
@@ -323,7 +334,7 @@ struct WorkerGroup::State {
   void CheckStopped() {
     if (!stopping || stopped || AnyAlive()) return;
     EndPmix();
-    if (!HasChildren()) return Stopped();
+    if (!HasChildren(Others())) return Stopped();
     if (cut_short) HurryOrphans();
   }
 
@@ -333,7 +344,7 @@ struct WorkerGroup::State {
   void HurryOrphans() {
     std::vector<ProcessEntry> deaf, others;
     bool trainer_may_live = false;
-    for (ProcessEntry& entry : Descendants(::getpid())) {
+    for (ProcessEntry& entry : Descendants(::getpid(), Others())) {
       if (entry.state == 'Z') continue;
       const bool of_worker =
           std::find(all_pids.begin(), all_pids.end(), entry.session) != all_pids.end();
@@ -467,15 +478,41 @@ struct WorkerGroup::State {
       HLAUNCH_ASSIGN_OR_RETURN(in, stdin_copies->Link());
       command.stdin_fd = in.get();
     }
-    HLAUNCH_ASSIGN_OR_RETURN(StartingProcess process, Process::Start(command));
+    std::optional<StartingProcess> process;
+    std::optional<ForkedRank> forked = Fork(command);
+    if (!forked) {
+      HLAUNCH_ASSIGN_OR_RETURN(StartingProcess normal, Process::Start(command));
+      process.emplace(std::move(normal));
+    }
     const bool is_stand_in = static_cast<size_t>(local_rank) < spec.stand_ins.size() &&
                              !spec.stand_ins[static_cast<size_t>(local_rank)].empty();
-    return StartingWorker{std::move(process),  std::move(output),  local_rank,    facts.error_file,
-                          std::move(log_file), std::move(link.fd), std::move(in), is_stand_in};
+    return StartingWorker{std::move(process),  std::move(forked),  std::move(command),
+                          std::move(output),   local_rank,         facts.error_file,
+                          std::move(log_file), std::move(link.fd), std::move(in),
+                          is_stand_in};
+  }
+
+  // Begins to fork the worker; unset if no fork server can.
+  std::optional<ForkedRank> Fork(const Command& command) {
+    ForkServer* const server = fork_servers == nullptr ? nullptr : fork_servers->For(command);
+    if (server == nullptr) return std::nullopt;
+    absl::StatusOr<ForkedRank> forked = server->Fork(command);
+    if (!forked.ok()) return std::nullopt;  // The server has said why.
+    return *std::move(forked);
+  }
+
+  // A worker that could not be forked starts in the normal way.
+  static absl::StatusOr<Process> Begun(StartingWorker& starting) {
+    if (starting.process) return starting.process->Await();
+    absl::StatusOr<Process> forked = starting.forked->Await();
+    if (forked.ok()) return forked;
+    LogInfo(absl::StrCat("local rank ", starting.local_rank,
+                         " starts in the normal way: ", forked.status().message()));
+    return Process::Spawn(std::move(starting.command));
   }
 
   absl::Status Await(StartingWorker& starting) {
-    HLAUNCH_ASSIGN_OR_RETURN(Process process, starting.process.Await());
+    HLAUNCH_ASSIGN_OR_RETURN(Process process, Begun(starting));
     const int local_rank = starting.local_rank;
     if (!process.warning().empty() && warnings.insert(process.warning()).second) {
       LogWarning(absl::StrCat("local rank ", local_rank, ": ", process.warning()));
@@ -598,8 +635,10 @@ struct WorkerGroup::State {
     if (spawned) spawned->AwaitExits(deadline);
     EndPmix();
     const std::vector<pid_t> stuck = AlivePids();
+    std::vector<pid_t> spare = Others();
+    spare.insert(spare.end(), stuck.begin(), stuck.end());
     for (const ProcessEntry& process :
-         KillAndReapDescendants(MonotonicClock(), deadline, stuck).stuck) {
+         KillAndReapDescendants(MonotonicClock(), deadline, spare).stuck) {
       LogWarning(absl::StrCat("cannot end ", process.ToString(), "; going on without it"));
     }
     for (const pid_t pid : stuck) {
@@ -629,10 +668,11 @@ struct WorkerGroup::State {
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
     const JobLogs& logs, OutputRelay& relay, Events events, std::unique_ptr<PmixServer> pmix,
-    StdinCopies* stdin_copies) {
+    StdinCopies* stdin_copies, ForkServers* fork_servers) {
   auto state = std::make_unique<State>(loop, assignment, relay, std::move(events));
   state->pmix = std::move(pmix);
   state->stdin_copies = stdin_copies;
+  state->fork_servers = fork_servers;
   std::unique_ptr<WorkerGroup> group(new WorkerGroup(std::move(state)));
   State& s = *group->state_;
   s.workers.reserve(spec.nproc);  // Watch keeps references to the workers.

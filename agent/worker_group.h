@@ -26,6 +26,7 @@ class io_context;
 
 namespace hlaunch {
 
+class ForkServers;
 class PmixServer;
 class StdinCopies;
 
@@ -59,7 +60,8 @@ class WorkerGroup {
 
   // Starts all workers of `assignment`, or none; their output goes where `logs` says. `pmix` is
   // ready to serve them; null if PMIx is not used. `stdin_copies` is the input that all of them
-  // read; null if they do not. `loop`, `relay` and `stdin_copies` outlive the group.
+  // read; null if they do not. `fork_servers` make workers where they can; null if there are none.
+  // `loop`, `relay` and the last two outlive the group.
   //
   // Errors:
   //   NotFound, PermissionDenied, InvalidArgument - the program cannot be run; the message
@@ -68,7 +70,8 @@ class WorkerGroup {
   static absl::StatusOr<std::unique_ptr<WorkerGroup>> Start(
       asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
       const JobLogs& logs, OutputRelay& relay, Events events,
-      std::unique_ptr<PmixServer> pmix = nullptr, StdinCopies* stdin_copies = nullptr);
+      std::unique_ptr<PmixServer> pmix = nullptr, StdinCopies* stdin_copies = nullptr,
+      ForkServers* fork_servers = nullptr);
 
   // Kills and reaps what is left.
   ~WorkerGroup();

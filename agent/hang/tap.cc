@@ -61,12 +61,16 @@ class _AfterTorch(object):
 
         def exec_module(module):
             run(module)
-            if hasattr(module, "_import_device_backends"):  # torch 2.5 and later.
-                import hlaunch_tap
-                hlaunch_tap.register()
+            _tell(module)
 
         spec.loader.exec_module = exec_module
         return spec
+
+
+def _tell(torch):
+    if hasattr(torch, "_import_device_backends"):  # torch 2.5 and later.
+        import hlaunch_tap
+        hlaunch_tap.register()
 
 
 def _run_next():
@@ -81,7 +85,10 @@ def _run_next():
 
 
 if sys.version_info >= (3, 5):
-    sys.meta_path.insert(0, _AfterTorch())
+    if "torch" in sys.modules:  # This process is a fork of one that has imported it.
+        _tell(sys.modules["torch"])
+    else:
+        sys.meta_path.insert(0, _AfterTorch())
     _run_next()
 )py";
 

@@ -208,6 +208,13 @@ absl::StatusOr<Process> Process::Spawn(Command command) {
   return starting.Await();
 }
 
+absl::StatusOr<Process> Process::Adopt(pid_t pid) {
+  UniqueFd pidfd(KernelHasPidfds() ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+  if (!pidfd.valid()) pidfd = NoticeExit(pid);
+  if (!pidfd.valid()) return absl::ResourceExhaustedError("nothing tells of its exit");
+  return Process(pid, std::move(pidfd), "");
+}
+
 Process& Process::operator=(Process&& other) noexcept {
   if (this != &other) {
     Abandon();

@@ -108,6 +108,13 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process() { Abandon(); }
 
+  // Takes `pid`, a child of ours that another process has made, which leads its own session or is
+  // about to. It is the caller's to see that nobody has reaped it.
+  //
+  // Errors:
+  //   ResourceExhausted - nothing tells of its exit.
+  static absl::StatusOr<Process> Adopt(pid_t pid);
+
   pid_t pid() const { return pid_; }
   // Readable once the child has exited; on an old kernel it is not a pidfd.
   int pidfd() const { return pidfd_.get(); }

@@ -46,6 +46,14 @@ constexpr bool OffersPmix(MpiOffer offer) {
 // worker reads all of it.
 enum class StdinTo { kNobody, kRank0, kAll };
 
+// What each node imports once before its ranks are forked from it. A value.
+struct Preload {
+  bool automatic = false;            // What the script imports at its top level and is known.
+  std::vector<std::string> modules;  // What the user names.
+
+  bool wanted() const { return automatic || !modules.empty(); }
+};
+
 // A program that some of the job's ranks run instead of the first program. A value.
 struct OtherProgram {
   int ranks = 0;                         // How many ranks run it, at least 1; see RanksOfPrograms.
@@ -101,6 +109,7 @@ struct WorkerSpec {
   StallAction hang_action = StallAction::kWarn;  // What happens to the rank that caused the hang.
   std::vector<LineRule> line_rules;              // What lines of the output mean.
   std::vector<SilenceRule> silence_rules;        // Which lines have to recur; see stall_action.
+  Preload preload;
   // All users of the job's hosts may use its store, MPI servers and page, not only its own and
   // root.
   bool any_user = false;

@@ -283,13 +283,14 @@ void NodeRun::MakeTap() {
 }
 
 absl::Status NodeRun::MakeScratch() {
-  if (!OffersPmix(spec_.worker.mpi) || !logs_->to_remove().empty()) return absl::OkStatus();
+  const bool needed = OffersPmix(spec_.worker.mpi) || spec_.worker.preload.wanted();
+  if (!needed || !logs_->to_remove().empty()) return absl::OkStatus();
   const std::string parent = TemporaryDirectory();
   auto scratch = AgentDirectory::Make(parent);
   if (!scratch.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("no directory for PMIx below ", parent, ": ", scratch.status().message(),
-                     "; set TMPDIR to a folder that can be written to"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no directory for ", OffersPmix(spec_.worker.mpi) ? "PMIx" : "--preload", " below ", parent,
+        ": ", scratch.status().message(), "; set TMPDIR to a folder that can be written to"));
   }
   scratch_ = *std::move(scratch);
   keeper_.LeaveBehind(scratch_->path());

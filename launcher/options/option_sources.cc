@@ -20,6 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 #include "proto/base/user_files.h"
+#include "proto/contract/env_contract.h"
 
 namespace hlaunch {
 namespace {
@@ -114,8 +115,9 @@ std::string SyntaxError(const std::string& what) {
 absl::StatusOr<std::vector<FoundValue>> FindInEnvironment(const Environment& environment) {
   std::vector<FoundValue> found;
   for (const OptionRow& row : OptionTable()) {
-    if (!row.has_pet) continue;
-    std::string origin = PetName(row);
+    const bool is_preload = row.name == string_view("--preload");
+    if (!row.has_pet && !is_preload) continue;
+    std::string origin = is_preload ? kEnvPreload : PetName(row);
     std::string value = environment.Get(origin);
     if (value.empty() && row.name == string_view("--shutdown-timeout")) {
       origin = kShutdownVariable;

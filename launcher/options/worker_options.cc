@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "launcher/options/option_table.h"
 #include "launcher/values/option_values.h"
 #include "launcher/words/other_program.h"
@@ -126,6 +127,29 @@ absl::Status SetHangAction(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
+bool IsModuleName(string_view name) {
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '_' || c == '.' || (c & 0x80) != 0;
+  });
+  return plain && !name.empty() && name.front() != '.' && name.back() != '.' &&
+         !absl::ascii_isdigit(name.front()) && !absl::StrContains(name, "..");
+}
+
+absl::Status SetPreload(string_view text, Options& options) {
+  Preload preload;
+  preload.automatic = text == "auto";
+  if (text != "auto" && text != "off") {
+    for (const string_view name : absl::StrSplit(text, ',')) {
+      if (!IsModuleName(name) || name == "auto" || name == "off") {
+        return InvalidArgumentError("expected off, auto or names of modules, such as torch,numpy");
+      }
+      preload.modules.emplace_back(name);
+    }
+  }
+  options.worker.preload = std::move(preload);
+  return absl::OkStatus();
+}
+
 // The next options are for torchrun only. They are accepted if they change nothing, so that
 // torchrun's command lines run.
 absl::Status SetMonitorInterval(string_view text, Options& options) {
@@ -179,6 +203,9 @@ const OptionRow kWorkerRows[] = {
      [](string_view, Options& options) { return SetFlag(&options.script.no_python); }, kPet},
     {"", "", "--run-path", "", "run the script with Python, even if it would run by itself",
      [](string_view, Options& options) { return SetFlag(&options.script.run_path); }, kPet},
+    {"", "", "--preload", "MODULE,...|auto|off",
+     "a node imports these once, and its ranks are forked from that (HLAUNCH_PRELOAD, off)",
+     SetPreload},
     {"", "", "--wdir", "DIR", "workers' working directory, where the program is sought too (this)",
      SetDirectory},
     {"", "", "--also", "'-n N PROG ...'",

@@ -116,6 +116,7 @@ constexpr OptionPeer kPeers[] = {
     {"--no-python", "same; better: a program that runs by itself needs no such word",
      "always a program"},
     {"--run-path", "same, in a fresh interpreter, so the script's folder is in `sys.path`", ""},
+    {"--preload", "better: there each rank imports everything again, also after a failure", ""},
     {"--wdir", "better: there `cd DIR` before", "same; `-wdir`"},
     {"--also", "better: there every rank runs one script", "`:`"},
     {"--stdin", "better: local rank 0 reads it", "`--stdin 0`"},

@@ -30,6 +30,10 @@ inline constexpr char kEnvDetached[] = "HLAUNCH_DETACHED";
 // The Python beside which hlaunch was found, or that ran `python -m hlaunch`; for the programs that
 // it becomes or starts on this host.
 inline constexpr char kEnvPython[] = "HLAUNCH_PYTHON";
+// "1" for a Python that is started to become a fork server.
+inline constexpr char kEnvForkServer[] = "HLAUNCH_FORK_SERVER";
+// What ranks import once on each node if no --preload is given.
+inline constexpr char kEnvPreload[] = "HLAUNCH_PRELOAD";
 // "1" on hosts that --hosts started: only one of them reports the end.
 inline constexpr char kEnvQuietEnd[] = "HLAUNCH_QUIET_END";
 

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""--preload: a node imports modules once, and its ranks are forked from that."""
+
+import json
+import os
+import re
+import signal
+import textwrap
+
+import jobs
+import lab
+
+WORKER = str(lab.WORKERS / "preload_worker.py")
+MODULE = "import os\nPID = os.getpid()\n"
+
+
+class Preloading(jobs.JobTest):
+    count = 1
+
+    def write(self, name, text):
+        path = os.path.join(self.nodes[0].folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(textwrap.dedent(text))
+        return path
+
+    def modules(self, text=MODULE):
+        """A folder for PYTHONPATH with the module `preloaded`."""
+        return os.path.dirname(self.write("modules/preloaded.py", text))
+
+    def hlaunch(self, *words, preload="preloaded", nproc=2, env=None, **options):
+        env = {"PYTHON_EXEC": jobs.PYTHON, "PYTHONPATH": self.modules_at, **(env or {})}
+        wish = ["--preload", preload] if preload else []
+        return self.nodes[0].start(lab.HLAUNCH, "--nproc-per-node", nproc, "--shutdown-timeout", 1,
+                                   *wish, *words, env=env, cwd=self.nodes[0].folder, **options)
+
+    def setUp(self):
+        super().setUp()
+        self.modules_at = self.modules()
+
+    def facts(self, run):
+        return [json.loads(text) for text in re.findall(r"FACTS (\{.*\})", run.out)]
+
+    def forked(self, run):
+        return [fact["volatile"]["forked"] for fact in self.facts(run)]
+
+
+class Sameness(Preloading):
+    """A forked rank finds itself as one that has started by itself."""
+
+    def same(self, *words, nproc=2, **options):
+        told = []
+        for preload in "preloaded", None:
+            run = self.hlaunch(*words, preload=preload, nproc=nproc, **options)
+            self.assert_done([run], jobs.OK, 60)
+            self.assertEqual(self.forked(run), [preload is not None] * nproc, str(run))
+            facts = sorted(self.facts(run), key=lambda fact: fact["volatile"]["rank"])
+            told.append([{name: value for name, value in fact.items() if name != "volatile"}
+                         for fact in facts])
+        self.maxDiff = None
+        self.assertEqual(told[0], told[1])
+
+    def test_a_script_with_arguments(self):
+        self.same(WORKER, "--lr", "0.1", "")
+
+    def test_a_module(self):
+        with open(WORKER, encoding="utf-8") as file:
+            self.write("modules/pack/__init__.py", "")
+            self.write("modules/pack/work.py", file.read())
+        self.same("-m", "pack.work", "x")
+
+    def test_python_with_options(self):
+        self.same("--no-python", jobs.PYTHON, "-OB", "-Xdev", "-W", "ignore", WORKER)
+
+    def test_standard_input(self):
+        self.same("--stdin=0", WORKER, stdin=lab.subprocess.PIPE)
+
+    def test_a_lone_rank(self):
+        self.same(WORKER, nproc=1)
+
+
+class Restarts(Preloading):
+    def test_ranks_of_later_rounds_are_forked_from_the_same_process(self):
+        script = self.write("fails.py", """
+            import os, preloaded
+            print("MADE", os.environ["TORCHELASTIC_RESTART_COUNT"], preloaded.PID, os.getpid(), flush=True)
+            raise SystemExit(7 if os.environ["TORCHELASTIC_RESTART_COUNT"] < "2" else 0)
+            """)
+        run = self.hlaunch("--max-restarts", 2, script)
+        self.assert_done([run], jobs.OK, 60)
+        made = re.findall(r"MADE (\d) (\d+) (\d+)", run.out)
+        self.assertEqual({count for count, _, _ in made}, set("012"), str(run))
+        self.assertEqual(len({server for _, server, _ in made}), 1, str(run))
+        self.assertFalse([line for line in made if line[1] == line[2]], str(run))
+
+    def test_a_package_that_was_upgraded_meanwhile_is_imported_anew(self):
+        script = self.write("upgrades.py", f"""
+            import os, preloaded
+            print("MADE", preloaded.PID != os.getpid(), getattr(preloaded, "NEW", 0), flush=True)
+            if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+                with open({self.modules_at + "/preloaded.py"!r}, "a") as file:
+                    file.write("NEW = 1\\n")
+                raise SystemExit(7)
+            """)
+        run = self.hlaunch("--max-restarts", 1, script, nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(re.findall(r"MADE (\w+) (\d)", run.out), [("True", "0"), ("True", "1")],
+                         str(run))
+
+
+class Endings(Preloading):
+    def test_codes_and_tracebacks_are_those_of_the_script(self):
+        script = self.write("raises.py", "import preloaded\nraise KeyError('x')\n")
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], 1, 60)
+        self.assertRegex(run.err, r'Traceback \(most recent call last\):\n.*File ".*raises.py", line '
+                                  r"2, in <module>\n")
+        self.assertNotIn("fork_server", run.err)
+
+    def test_a_signal_that_ends_a_rank_is_told(self):
+        script = self.write("dies.py", "import os, preloaded\nos.kill(os.getpid(), 9)\n")
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], jobs.KILLED, 60)
+
+    def test_what_a_rank_does_at_exit_is_done(self):
+        script = self.write("ends.py", """
+            import atexit, threading, time, preloaded
+            atexit.register(print, "at exit")
+            threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+            """)
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(run.out, "thread\nat exit\n", str(run))
+
+    def test_a_job_that_is_stopped_while_modules_are_imported_ends(self):
+        self.modules("import time\ntime.sleep(600)\n")
+        run = self.hlaunch(WORKER, "-v")
+        lab.poll(lambda: len(run.descendants()) > 2, 10)
+        run.signal(signal.SIGTERM)
+        self.assert_done([run], 128 + signal.SIGTERM, 20)
+
+
+class Accidents(Preloading):
+    """In none of these cases a job fails."""
+
+    def starts_normally(self, module, says, nproc=2):
+        self.modules(module)
+        run = self.hlaunch(WORKER, nproc=nproc)
+        self.assert_done([run], jobs.OK, 100)
+        self.assertEqual(self.forked(run), [False] * nproc, str(run))
+        self.assert_said(run, says)
+        return run
+
+    def test_a_module_starts_a_thread(self):
+        self.starts_normally(MODULE + "import threading, time\nthreading.Thread(target=time.sleep, "
+                                      "args=(1,), daemon=True).start()\n", "it starts threads")
+
+    def test_a_module_reads_the_rank(self):
+        self.starts_normally(MODULE + "RANK = os.environ.get('LOCAL_RANK')\n",
+                             "preloaded reads LOCAL_RANK")
+
+    def test_a_module_leaves_a_descriptor_open(self):
+        self.starts_normally(MODULE + "LEFT = open('/dev/full', 'w')\n", "it leaves /dev/full open")
+
+    def test_a_module_ends_python_where_no_rank_is(self):
+        self.starts_normally(MODULE + "import sys\n'RANK' in dict(os.environ) or os._exit(3)\n",
+                             "it ends Python")
+
+    def test_a_module_prints(self):
+        self.modules(MODULE + "print('from the module')\n")
+        run = self.hlaunch(WORKER)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
+        self.assertEqual(run.out.count("from the module"), 2, str(run))
+
+    def server_of(self, run):
+        """The process that waits for the next round: it was there before the ranks."""
+        return [pid for pid in run.descendants() if lab.children(pid)]
+
+    def test_the_server_is_killed_between_two_rounds(self):
+        self.is_lost(signal.SIGKILL)
+
+    def test_the_server_is_stopped_between_two_rounds(self):
+        self.is_lost(signal.SIGSTOP)
+
+    def is_lost(self, number):
+        script = self.write("waits.py", """
+            import os, sys, time, preloaded
+            print("MADE", preloaded.PID != os.getpid(), preloaded.PID, flush=True)
+            first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+            while first and not os.path.exists("go"):
+                time.sleep(0.05)
+            sys.exit(7 if first else 0)
+            """)
+        run = self.hlaunch("--max-restarts", 1, script, nproc=1)
+        run.wait_for("MADE True", 20)
+        server = int(re.search(r"MADE True (\d+)", run.out)[1])
+        for pid in run.descendants():
+            if lab.namespace_pid(pid) == server:
+                os.kill(pid, number)
+        self.write("go", "")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertEqual(len(re.findall("MADE", run.out)), 2, str(run))
+        self.assert_said(run, "fork server: it (has ended|does not answer)")
+
+
+class Words(Preloading):
+    def test_programs_that_are_not_python_start_as_ever(self):
+        run = self.hlaunch("--no-python", "sh", "-c", "echo $RANK")
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_said(run, "nothing is preloaded: the ranks' program is not Python itself")
+
+    def test_the_variable_and_the_configuration_say_it_too(self):
+        run = self.hlaunch(WORKER, preload=None, env={"HLAUNCH_PRELOAD": "preloaded"})
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
+
+    def test_auto_takes_what_the_script_imports_and_is_known(self):
+        self.write("modules/numpy.py", MODULE)
+        script = self.write("imports.py", """
+            import os, sys
+            import numpy, preloaded
+            print("MADE", numpy.PID != os.getpid(), preloaded.PID != os.getpid(), flush=True)
+            """)
+        run = self.hlaunch(script, preload="auto", nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertIn("MADE True False", run.out, str(run))
+
+
+if __name__ == "__main__":
+    lab.main()
