@@ -349,7 +349,8 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   // Waits for the answer to the fork with this number; those for which nobody waited come first.
   //
   // Errors: Unavailable.
-  absl::StatusOr<Words> Answer(const std::string& number, Instant deadline) {
+  absl::StatusOr<Words> Answer(const std::string& number) {
+    const Instant deadline = MonotonicClock().Now() + kForkLimit;
     while (!broken()) {
       if (const std::optional<Words> answer = TakeMessage(received)) {
         if (answer->size() == 3 && (*answer)[1] == number) return *answer;
@@ -399,7 +400,6 @@ struct ForkedRank::State {
   std::string number;
   UniqueFd go;  // The rank ends if it is closed before it was written to.
   UniqueFd out, err;
-  Instant deadline;
 };
 
 ForkedRank::ForkedRank(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -408,8 +408,7 @@ ForkedRank::~ForkedRank() = default;
 
 absl::StatusOr<Process> ForkedRank::Await() {
   const std::unique_ptr<State> state = std::move(state_);
-  HLAUNCH_ASSIGN_OR_RETURN(const Words answer,
-                           state->server->Answer(state->number, state->deadline));
+  HLAUNCH_ASSIGN_OR_RETURN(const Words answer, state->server->Answer(state->number));
   pid_t pid = 0;
   if (answer[0] != "rank" || !absl::SimpleAtoi(answer[2], &pid)) {
     return absl::UnavailableError(answer[2]);
@@ -458,7 +457,6 @@ absl::StatusOr<ForkedRank> ForkServer::Fork(const Command& command) {
   rank->go = UniqueFd(ends[1]);
   rank->out = UniqueFd(::fcntl(command.stdout_fd, F_DUPFD_CLOEXEC, 0));
   rank->err = UniqueFd(::fcntl(command.stderr_fd, F_DUPFD_CLOEXEC, 0));
-  rank->deadline = MonotonicClock().Now() + kForkLimit;
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const bool no_input = command.stdin_fd < 0;
   std::vector<int> fds = {no_input ? null.get() : command.stdin_fd, command.stdout_fd,
@@ -470,7 +468,8 @@ absl::StatusOr<ForkedRank> ForkServer::Fork(const Command& command) {
     if (!absl::StartsWith(entry, "_=")) words.push_back(entry);
   }
   words.push_back(absl::StrCat("_=", state_->program));
-  if (!Send(state_->socket.native_handle(), Packed(words), fds, rank->deadline)) {
+  if (!Send(state_->socket.native_handle(), Packed(words), fds,
+            MonotonicClock().Now() + kForkLimit)) {
     state_->Break("it does not answer");
     return absl::UnavailableError(state_->why_not);
   }

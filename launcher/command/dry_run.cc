@@ -9,11 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/devices/visible_devices.h"
+#include "agent/fork_server/plan_fork_servers.h"
 #include "agent/hang/tap.h"
 #include "agent/node_facts.h"
 #include "agent/process/program_file.h"
 #include "agent/worker/worker_env.h"
 #include "agent/worker/worker_spec.h"
+#include "agent/worker_process.h"
 #include "launcher/job/hosting.h"
 #include "launcher/words/exit_codes.h"
 #include "launcher/words/printable.h"
@@ -153,29 +155,6 @@ ordered_json BindingJson(const JobSpec& spec) {
   return binding;
 }
 
-ordered_json JobJson(const Options& options, const JobSpec& spec, const std::string& hosting) {
-  ordered_json job;
-  job["job_id"] = IdIsInvented(options, spec) ? kUnknown : spec.job_id;
-  job["mode"] = ModeName(spec.mode);
-  job["min_nodes"] = spec.policy.min_nodes;
-  job["max_nodes"] = spec.policy.max_nodes;
-  job["workers_here"] = spec.worker.nproc;
-  job["max_restarts"] = spec.policy.max_restarts;
-  job["meeting_place"] = MeetingPlace(spec);
-  job["hosting"] = hosting;
-  job["master_store"] = StoreText(spec);
-  job["command"] = WorkerArgv(spec.worker.argv, 0);
-  for (const OtherProgram& other : spec.worker.others) {
-    job["also"].push_back({{"ranks", other.ranks}, {"command", WorkerArgv(other.argv, 0)}});
-  }
-  job["log_dir"] = spec.logs.directory;
-  job["output"] = OutputLines(spec.logs);
-  job["mpi"] = spec.mpi;
-  if (!spec.binding.empty()) job["binding"] = BindingJson(spec);
-  job["warnings"] = spec.warnings;
-  return job;
-}
-
 std::string Dump(const ordered_json& json) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
@@ -228,6 +207,48 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   return facts;
 }
 
+// What each node imports before it forks ranks, or why nothing; empty if nobody asked for it.
+std::string PreloadText(const JobSpec& spec) {
+  const Preload& preload = spec.worker.preload;
+  if (!preload.wanted()) return "";
+  std::vector<Command> ranks;
+  for (int local_rank = 0; local_rank < spec.worker.nproc; ++local_rank) {
+    ranks.push_back(WorkerCommand(spec.worker, PossibleRound(spec, 1), local_rank,
+                                  PossibleFacts(spec, 1, 1), {}));
+  }
+  const ForkServerPlans plans = PlanForkServers(preload, ranks);
+  if (plans.plans.empty()) return absl::StrCat("nothing: ", plans.why_not);
+  const std::string what = preload.automatic
+                               ? "what the script imports at its top level and is known to be safe"
+                               : absl::StrJoin(preload.modules, ", ");
+  return absl::StrCat(what, plans.plans.size() == 1 ? "" : ", once for each NUMA node",
+                      plans.why_not.empty() ? "" : absl::StrCat("; not for all: ", plans.why_not));
+}
+
+ordered_json JobJson(const Options& options, const JobSpec& spec, const std::string& hosting) {
+  ordered_json job;
+  job["job_id"] = IdIsInvented(options, spec) ? kUnknown : spec.job_id;
+  job["mode"] = ModeName(spec.mode);
+  job["min_nodes"] = spec.policy.min_nodes;
+  job["max_nodes"] = spec.policy.max_nodes;
+  job["workers_here"] = spec.worker.nproc;
+  job["max_restarts"] = spec.policy.max_restarts;
+  job["meeting_place"] = MeetingPlace(spec);
+  job["hosting"] = hosting;
+  job["master_store"] = StoreText(spec);
+  job["command"] = WorkerArgv(spec.worker.argv, 0);
+  for (const OtherProgram& other : spec.worker.others) {
+    job["also"].push_back({{"ranks", other.ranks}, {"command", WorkerArgv(other.argv, 0)}});
+  }
+  job["log_dir"] = spec.logs.directory;
+  job["output"] = OutputLines(spec.logs);
+  job["mpi"] = spec.mpi;
+  if (const std::string preload = PreloadText(spec); !preload.empty()) job["preload"] = preload;
+  if (!spec.binding.empty()) job["binding"] = BindingJson(spec);
+  job["warnings"] = spec.warnings;
+  return job;
+}
+
 using NameAndValue = std::pair<std::string, std::string>;
 
 NameAndValue Split(const std::string& entry) {
@@ -250,6 +271,9 @@ std::string DescribeJob(const Options& options, const JobSpec& spec, const std::
                     CommandText(other.argv), "\n");
   }
   if (!spec.mpi.empty()) absl::StrAppend(&text, "MPI          ", spec.mpi, "\n");
+  if (const std::string preload = PreloadText(spec); !preload.empty()) {
+    absl::StrAppend(&text, "preload      ", preload, "\n");
+  }
   const char* title = "output       ";
   for (const std::string& line : OutputLines(spec.logs)) {
     absl::StrAppend(&text, std::exchange(title, "             "), line, "\n");

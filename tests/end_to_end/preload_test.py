@@ -110,6 +110,30 @@ class Restarts(Preloading):
                          str(run))
 
 
+    def test_many_rounds_leave_nothing_behind(self):
+        script = self.write("grows.py", """
+            import os, preloaded
+            count = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+            with open(f"/proc/{os.getppid()}/statm") as file:
+                size = int(file.read().split()[1])
+            print("SEEN", count, preloaded.PID != os.getpid(), len(os.listdir("/proc/self/fd")),
+                  len(os.listdir(f"/proc/{os.getppid()}/fd")), size, flush=True)
+            raise SystemExit(7 if count < ROUNDS else 0)
+            """.replace("ROUNDS", str(self.rounds)))
+        run = self.hlaunch("--max-restarts", self.rounds, script)
+        self.assert_done([run], jobs.OK, 60 + self.rounds)
+        seen = re.findall(r"SEEN (\d+) (\w+) (\d+) (\d+) (\d+)", run.out)
+        self.assertEqual({forked for _, forked, *_ in seen}, {"True"}, str(run)[:2000])
+        late = [line for line in seen if int(line[0]) >= self.rounds // 2]
+        early = [line for line in seen if int(line[0]) == 2]
+        for line in late:
+            self.assertLessEqual(int(line[2]), max(int(other[2]) for other in early), line)
+            self.assertLessEqual(int(line[3]), max(int(other[3]) for other in early) + 4, line)
+            self.assertLessEqual(int(line[4]), max(int(other[4]) for other in early) + 500, line)
+
+    rounds = int(os.environ.get("HLAUNCH_TEST_ROUNDS", "30"))
+
+
 class Endings(Preloading):
     def test_codes_and_tracebacks_are_those_of_the_script(self):
         script = self.write("raises.py", "import preloaded\nraise KeyError('x')\n")
@@ -204,6 +228,63 @@ class Accidents(Preloading):
         self.assert_done([run], jobs.OK, 120)
         self.assertEqual(len(re.findall("MADE", run.out)), 2, str(run))
         self.assert_said(run, "fork server: it (has ended|does not answer)")
+
+
+    def test_a_rank_dies_while_others_are_forked(self):
+        script = self.write("dies.py", """
+            import os, preloaded
+            if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and os.environ["RANK"] == "0":
+                os.kill(os.getpid(), 9)
+            print("MADE", preloaded.PID != os.getpid(), flush=True)
+            """)
+        run = self.hlaunch("--max-restarts", 1, script, nproc=12)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertGreaterEqual(run.out.count("MADE True"), 12, str(run))
+        self.assertNotIn("MADE False", run.out)
+
+    def test_a_module_cannot_be_imported_and_the_others_are(self):
+        run = self.hlaunch(WORKER, preload="no_such_module,preloaded")
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
+        self.assert_said(run, "ranks import no_such_module themselves: .*No module named")
+
+
+class Placed(Preloading):
+    def test_each_rank_runs_on_its_own_cpus(self):
+        run = self.hlaunch("--bind", "core", WORKER)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
+        cpus = [fact["cpus"] for fact in self.facts(run)]
+        self.assertFalse(set(cpus[0]) & set(cpus[1]), cpus)
+
+    def test_numpys_generator_differs_between_ranks(self):
+        script = self.write("draws.py", """
+            import os, random
+            import numpy
+            print("DRAWN", numpy.random.random(), random.random(), flush=True)
+            """)
+        run = self.hlaunch(script, preload="numpy", nproc=3)
+        self.assert_done([run], jobs.OK, 60)
+        drawn = re.findall(r"DRAWN (\S+) (\S+)", run.out)
+        self.assertEqual(len({one for one, _ in drawn}), 3, str(run))
+        self.assertEqual(len({other for _, other in drawn}), 3, str(run))
+
+    def test_a_program_of_other_ranks_starts_as_ever(self):
+        run = self.hlaunch("--also", "-n 1 sh -c 'echo other'", WORKER)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True], str(run))
+        self.assertIn("other", run.out)
+
+
+class OnTwoNodes(Preloading):
+    count = 2
+
+    def test_each_node_has_its_own(self):
+        runs = self.start("--preload", "preloaded", WORKER, options=["--nproc-per-node", 2],
+                          env={"PYTHONPATH": self.modules_at})
+        self.assert_done(runs, jobs.OK, 60)
+        for run in runs:
+            self.assertEqual(self.forked(run), [True, True], self.told(runs))
 
 
 class Words(Preloading):

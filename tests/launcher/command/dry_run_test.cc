@@ -60,6 +60,17 @@ TEST(DescribeJob, NamesEachProgram) {
               HasSubstr("\nlocal rank 0 train\nalso         2 ranks: serve 'a b'\n"));
 }
 
+TEST(DescribeJob, SaysWhatIsPreloadedOrWhyNothing) {
+  const auto text = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"--nproc-per-node=2", "--preload=torch,numpy"});
+    const Job job = Make(std::move(words));
+    return DescribeJob(job.options, job.spec, "works alone");
+  };
+  EXPECT_THAT(text({"/usr/bin/python3", "train.py"}), HasSubstr("\npreload      torch, numpy\n"));
+  EXPECT_THAT(text({"/bin/train"}),
+              HasSubstr("\npreload      nothing: the ranks' program is not Python itself\n"));
+}
+
 TEST(DescribeJob, IsJsonOnRequest) {
   const Job job = Make({"--json", "--rdzv-id=3f2a", "--nproc-per-node=2", "/bin/train", "\xff"});
   const auto json = nlohmann::json::parse(DescribeJob(job.options, job.spec, "works alone"));

@@ -648,6 +648,10 @@ const BadLine kBadLines[] = {
     {{"--stall-action", "kill", "x"}, "--stall-action 'kill': expected fail or warn"},
     {{"--hang-timeout", "0.5", "x"},
      "--hang-timeout '0.5': expected auto, off or seconds, at least 1"},
+    {{"--preload", "torch,,numpy", "x"},
+     "--preload 'torch,,numpy': expected off, auto or names of modules, such as torch,numpy"},
+    {{"--preload", "torch,auto", "x"},
+     "--preload 'torch,auto': expected off, auto or names of modules, such as torch,numpy"},
     {{"--hang-action", "kill", "x"}, "--hang-action 'kill': expected warn or fail"},
     {{"--rdzv-conf", "ishost=1", "x"},
      "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
