@@ -43,7 +43,7 @@ using Words = std::vector<std::string>;
 // Longer than its own limit for a module that stands still.
 constexpr Duration kSilenceLimit = std::chrono::seconds(90);
 constexpr Duration kCheckLimit = std::chrono::seconds(15);  // To look at some thousand files.
-constexpr Duration kForkLimit = std::chrono::seconds(2);    // The loop waits for a fork.
+constexpr Duration kForkLimit = std::chrono::seconds(5);    // The loop waits for a fork.
 constexpr Duration kDyingTime = std::chrono::seconds(1);
 constexpr size_t kMaxPrinted = 32 << 10;  // Fits into the pipe of any rank.
 constexpr size_t kMaxMessage = 1 << 20;

@@ -85,8 +85,9 @@ class Restarts(Preloading):
     def test_ranks_of_later_rounds_are_forked_from_the_same_process(self):
         script = self.write("fails.py", """
             import os, preloaded
-            print("MADE", os.environ["TORCHELASTIC_RESTART_COUNT"], preloaded.PID, os.getpid(), flush=True)
-            raise SystemExit(7 if os.environ["TORCHELASTIC_RESTART_COUNT"] < "2" else 0)
+            count = os.environ["TORCHELASTIC_RESTART_COUNT"]
+            print("MADE", count, preloaded.PID, os.getpid(), flush=True)
+            raise SystemExit(7 if count < "2" else 0)
             """)
         run = self.hlaunch("--max-restarts", 2, script)
         self.assert_done([run], jobs.OK, 60)
@@ -139,8 +140,8 @@ class Endings(Preloading):
         script = self.write("raises.py", "import preloaded\nraise KeyError('x')\n")
         run = self.hlaunch(script, nproc=1)
         self.assert_done([run], 1, 60)
-        self.assertRegex(run.err, r'Traceback \(most recent call last\):\n.*File ".*raises.py", line '
-                                  r"2, in <module>\n")
+        self.assertRegex(run.err, r'Traceback \(most recent call last\):\n.*File ".*raises.py", '
+                                  r"line 2, in <module>\n")
         self.assertNotIn("fork_server", run.err)
 
     def test_a_signal_that_ends_a_rank_is_told(self):
@@ -295,6 +296,13 @@ class Words(Preloading):
 
     def test_the_variable_and_the_configuration_say_it_too(self):
         run = self.hlaunch(WORKER, preload=None, env={"HLAUNCH_PRELOAD": "preloaded"})
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
+
+    def test_the_name_torchrun_takes_it_too(self):
+        run = self.nodes[0].start(lab.BIN / "torchrun", "--nproc-per-node", 2, "--preload",
+                                  "preloaded", WORKER, env={"PYTHON_EXEC": jobs.PYTHON,
+                                                            "PYTHONPATH": self.modules_at})
         self.assert_done([run], jobs.OK, 60)
         self.assertEqual(self.forked(run), [True, True], str(run))
 

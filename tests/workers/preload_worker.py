@@ -14,7 +14,8 @@ import preloaded
 
 def signals():
     with open("/proc/self/status", encoding="ascii") as status:
-        return [line.strip() for line in status if line.startswith(("SigP", "SigB", "SigI", "SigC", "Shd", "NoNewPrivs"))]
+        names = "SigP", "SigB", "SigI", "SigC", "Shd", "NoNewPrivs"
+        return [line.strip() for line in status if line.startswith(names)]
 
 
 def streams():
@@ -35,9 +36,10 @@ def main():
         "parent": os.getppid() == int(os.environ.get("AGENT", os.getppid())),
         "session": os.getsid(0) == os.getpid() == os.getpgrp(),
         "argv": sys.argv, "orig_argv": getattr(sys, "orig_argv", None), "flags": str(sys.flags),
-        "path": [path for path in sys.path if "/tap_" not in path], "main": {name: re.sub("0x[0-9a-f]+", "", repr(value)) for name, value in sorted(
-            vars(sys.modules["__main__"]).items()) if name in (
-                "__file__", "__name__", "__spec__", "__doc__", "__package__", "__cached__")},
+        "path": [path for path in sys.path if "/tap_" not in path],
+        "main": {name: re.sub("0x[0-9a-f]+", "", repr(getattr(sys.modules["__main__"], name, "")))
+                 for name in ("__file__", "__name__", "__spec__", "__doc__", "__package__",
+                              "__cached__")},
         "environment": {name: value for name, value in os.environ.items()
                         if name not in ("RANK", "LOCAL_RANK", "MASTER_PORT", "ROLE_RANK", "PMI_ID",
                                         "PMI_PORT",

@@ -137,6 +137,27 @@ TEST_F(ForkServerOf, RefusesWhatIsNotSafeToForkFrom) {
   }
 }
 
+TEST_F(ForkServerOf, GivesUpAModuleThatStandsStill) {
+  const std::string path = folder_ + "/side/hlaunch_fork_server.py";
+  std::string side = Content(path);
+  const std::string limit = "QUIET_LIMIT = 60.0";
+  ASSERT_NE(side.find(limit), side.npos);
+  std::ofstream(path) << side.replace(side.find(limit), limit.size(), "QUIET_LIMIT = 0.3");
+  EXPECT_EQ(Start("import time; time.sleep(600)").end(), ForkServer::End::kUseless);
+}
+
+// torch says so where a device was started before the fork.
+TEST_F(ForkServerOf, StartsARankAnewIfItsDeviceWouldNotWorkInAFork) {
+  ASSERT_TRUE(Start("import os, sys, types; made = os.getpid(); "
+                    "torch = sys.modules['torch'] = types.ModuleType('torch'); "
+                    "torch._C = types.SimpleNamespace(_cuda_isInBadFork=lambda: True)")
+                  .ready());
+  absl::StatusOr<Process> rank = Fork(0)->Await();
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_EQ(Reap(*rank).exit_code, 7);
+  EXPECT_EQ(Content(OutOf(0)), "0 True True ['word']\n");
+}
+
 TEST_F(ForkServerOf, IsReplacedOnceAFileHasChanged) {
   ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
   server_->Renew([this] { settled_ = true; });
