@@ -61,6 +61,12 @@ absl::string_view KindWord(PythonCall::Kind kind) {
   return "code";
 }
 
+bool IsScript(const std::string& path) {
+  char start[2] = {};
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return ::read(file.get(), start, 2) != 2 || (start[0] == '#' && start[1] == '!');
+}
+
 // A message as the server reads it: its length, then words that end with a zero byte.
 std::string Packed(const Words& words) {
   std::string text(4, '\0');
@@ -172,6 +178,11 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     if (!out.valid() || !err.valid()) return absl::UnavailableError(std::strerror(errno));
     HLAUNCH_ASSIGN_OR_RETURN(program, FindProgram(plan.command.argv[0], plan.command.env,
                                                   plan.command.working_directory));
+    // A script might not pass our variables on, and Python would run the user's script.
+    if (IsScript(program)) {
+      return absl::UnavailableError(absl::StrCat(
+          program, " is a script that starts Python; PYTHON_EXEC can name Python itself"));
+    }
     Command command = plan.command;
     std::string path = absl::StrCat(kEnvPythonPath, "=", directory);
     const std::string start = absl::StrCat(kEnvPythonPath, "=");
@@ -294,8 +305,9 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     if (auto tell = std::exchange(on_settled, nullptr)) tell();
   }
 
-  void BreakSoon(std::string why) {
-    asio::post(loop, [self = shared_from_this(), why = std::move(why)] { self->Break(why); });
+  void BreakSoon(std::string why, End how = End::kLost) {
+    asio::post(loop,
+               [self = shared_from_this(), why = std::move(why), how] { self->Break(why, how); });
   }
 
   // The server does not serve any more.
@@ -425,7 +437,7 @@ ForkServer::ForkServer(asio::io_context& loop, ForkServerPlan plan, const std::s
   state_->on_settled = std::move(events.on_settled);
   state_->on_reaped = std::move(events.on_reaped);
   if (const absl::Status started = state_->Start(directory); !started.ok()) {
-    state_->BreakSoon(std::string(started.message()));
+    state_->BreakSoon(std::string(started.message()), End::kUseless);
   }
 }
 

@@ -54,7 +54,7 @@ class ForkServerOf : public ::testing::Test {
   // Starts it with `big` as its module, and waits until it is settled.
   ForkServer& Start(const std::string& big) {
     Write("big.py", big);
-    rank_.argv = {"/usr/bin/python3", "-u", folder_ + "/script.py", "word"};
+    rank_.argv = {python_, "-u", folder_ + "/script.py", "word"};
     rank_.env = {"PATH=/usr/bin:/bin"};
     ForkServerPlan plan{rank_, ReadPythonCall(rank_.argv), {false, {"big"}}, {"RANK"}};
     server_.emplace(loop_, plan, folder_ + "/side",
@@ -79,7 +79,7 @@ class ForkServerOf : public ::testing::Test {
 
   std::string OutOf(int rank) const { return folder_ + "/out" + std::to_string(rank); }
 
-  std::string folder_;
+  std::string folder_, python_ = "/usr/bin/python3";
   asio::io_context loop_;
   Command rank_;
   bool settled_ = false;
@@ -135,6 +135,14 @@ TEST_F(ForkServerOf, RefusesWhatIsNotSafeToForkFrom) {
     EXPECT_EQ(Start(big).end(), ForkServer::End::kUseless) << big;
     std::filesystem::remove_all(folder_ + "/__pycache__");
   }
+}
+
+TEST_F(ForkServerOf, IsNoneWherePythonIsAScriptThatMightLoseOurVariables) {
+  Write("python3", "#!/bin/sh\nunset PYTHONPATH\ntouch ran\n");
+  std::filesystem::permissions(folder_ + "/python3", std::filesystem::perms::owner_all);
+  python_ = folder_ + "/python3";
+  EXPECT_EQ(Start("import os; made = os.getpid()").end(), ForkServer::End::kUseless);
+  EXPECT_EQ(server_->pid(), 0);
 }
 
 TEST_F(ForkServerOf, GivesUpAModuleThatStandsStill) {
