@@ -572,9 +572,15 @@ def mend():
     random = sys.modules.get("numpy.random")
     if "numpy.random.mtrand" in sys.modules and random is not None:
         random.seed()
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "default_generator"):
+        torch.default_generator.seed()
     logging = sys.modules.get("logging")
     if logging is not None:
         logging._startTime = time.time_ns() if sys.version_info >= (3, 13) else time.time()
+    threading = sys.modules.get("threading")
+    if threading is not None and hasattr(threading.main_thread(), "_set_native_id"):
+        threading.main_thread()._set_native_id()  # Not every Python does it after a fork.
     process = sys.modules.get("multiprocessing.process")
     if process is not None:
         process.current_process().authkey = os.urandom(32)
