@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""A module that a job may preload: it brings parts of the standard library, and numpy if WITH_NUMPY is
+set, and knows in which process it was imported."""
+
+import asyncio
+import concurrent.futures
+import decimal
+import json
+import locale
+import logging
+import multiprocessing.pool
+import os
+import pickle
+import random
+import subprocess
+import tempfile
+import threading
+import warnings
+
+if "WITH_NUMPY" in os.environ:
+    import numpy
+else:
+    numpy = None
+
+IMPORTED_IN = os.getpid()
+USED = (asyncio, concurrent.futures, decimal, json, locale, logging, multiprocessing.pool, pickle, random,
+        subprocess, tempfile, threading, warnings, numpy)
+
+
+def tell():
+    """Writes into a file of FORKED_OR_NOT, once a rank, whether this process is a fork of the one
+    that imported this module."""
+    path = os.path.join(os.environ["FORKED_OR_NOT"], os.environ["RANK"])
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        return  # A process that the rank has started.
+    os.write(number, b"no" if IMPORTED_IN == os.getpid() else b"yes")
+    os.close(number)
