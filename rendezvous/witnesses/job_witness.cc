@@ -154,14 +154,13 @@ absl::Status JobWitness::Begin() {
 }
 
 JobWitness::~JobWitness() {
-  std::shared_ptr<WitnessThread> witness;
   {
     MutexLock lock(&mu_);
     stop_ = true;
     stopped_.SignalAll();
-    witness = witness_;
   }
-  if (watch_.joinable()) watch_.join();
+  if (watch_.joinable()) watch_.join();  // Until then it may begin another witness.
+  const std::shared_ptr<WitnessThread> witness = this->witness();
   if (witness != nullptr) witness->End();  // Until then its thread calls this object.
   std::vector<std::shared_ptr<JobRendezvous>> jobs;
   {
@@ -182,6 +181,7 @@ JobRendezvous& JobWitness::Found(JobRules rules) {
   {
     MutexLock lock(&mu_);
     founds_ = true;  // Before the witness leads.
+    rules_ = rules;
   }
   witness()->Give(WitnessFounded{});
   {
@@ -331,6 +331,10 @@ std::vector<JobStatus> JobWitness::List() {
 absl::Status JobWitness::Hear(absl::string_view job_id, WitnessLetter letter) {
   if (job_id != options_.job_id) return absl::NotFoundError("no witness of that job is here");
   const bool appends = letter.message.kind == WitnessMessage::Kind::kAppend;
+  {
+    MutexLock lock(&mu_);
+    if (yielded_) yielded_ = Now();
+  }
   if (appends && letter.message.to == 0) {
     Yield(letter.from);
     return absl::OkStatus();
@@ -416,11 +420,36 @@ void JobWitness::Yield(const WitnessMember& leader) {
     if (!std::exchange(founds_, false)) return;
     leads_ = false;
     leader_ = leader;
+    yielded_ = Now();
   }
   former->End();
   if (const absl::Status begun = Begin(); !begun.ok()) LogError(begun.message());
   options_.on_lost(absl::UnavailableError(
       absl::StrCat("the job goes on already: ", leader.name, " leads its rendezvous")));
+}
+
+// If nothing was heard of the other job for so long that none of its workers lives, all who led it
+// are gone. The nodes that were started again wait here for a rendezvous.
+void JobWitness::FoundAgain() {
+  const JobPolicy& policy = options_.policy;
+  const Lease lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares);
+  std::shared_ptr<WitnessThread> former;
+  JobRules rules;
+  {
+    MutexLock lock(&mu_);
+    const Duration silence = lease.loss_limit + lease.margin + lease.lease * 3 / 2;
+    if (!yielded_ || Now() - *yielded_ < silence) return;
+    yielded_.reset();
+    if (!witness_->group().members.empty()) return;  // It is a witness of that job.
+    former = witness_;
+    rules = rules_;
+    if (job_ != nullptr) former_.push_back(std::exchange(job_, nullptr));
+  }
+  former->End();
+  if (const absl::Status begun = Begin(); !begun.ok()) return LogError(begun.message());
+  LogWarning(absl::StrCat("the job that went on elsewhere is gone; ", options_.self.name,
+                          " begins it anew"));
+  Found(std::move(rules));
 }
 
 void JobWitness::ProvenDead(absl::string_view job_id, Incarnation incarnation) {
@@ -477,7 +506,10 @@ void JobWitness::Watch() {
       look_ = false;
       if (leads_) job = job_;
     }
-    if (job == nullptr) continue;
+    if (job == nullptr) {
+      FoundAgain();
+      continue;
+    }
     TellNodes(*job);
     CallToEndpoint();
   }

@@ -124,6 +124,7 @@ class JobWitness final : public Jobs, public WitnessPost {
   void TakeOver(Term term, const WitnessEntry& entry);
   void Lose(const std::string& why);
   void Yield(const WitnessMember& leader);
+  void FoundAgain();
   void Send(const WitnessMessage& message);
   void AskForRecord(const WitnessLetter& letter);
   void TakeRecord(WitnessMessage message, absl::StatusOr<std::string> record, size_t bytes);
@@ -144,6 +145,9 @@ class JobWitness final : public Jobs, public WitnessPost {
   // Shared with calls that other threads make meanwhile.
   std::shared_ptr<WitnessThread> witness_ ABSL_GUARDED_BY(mu_);
   bool founds_ ABSL_GUARDED_BY(mu_) = false;  // It founded the group, and has not yielded.
+  JobRules rules_ ABSL_GUARDED_BY(mu_);       // Of the job that it founded.
+  // It has yielded and is no witness of that job: when it heard of that job last.
+  std::optional<Instant> yielded_ ABSL_GUARDED_BY(mu_);
   bool leads_ ABSL_GUARDED_BY(mu_) = false;
   Term term_ ABSL_GUARDED_BY(mu_) = 0;  // The term in which it led last.
   std::shared_ptr<JobRendezvous> job_ ABSL_GUARDED_BY(mu_);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -163,6 +164,32 @@ TEST(JobWitness, MayEndWhileItSpeaksToOthers) {
     const Led led;
     led.told.front()->AwaitRun();
   }
+}
+
+// The leader of the job that goes on elsewhere calls it, and is gone soon after.
+TEST(JobWitness, BeginsTheJobAnewOnceTheOneItYieldedToIsGone) {
+  JobWitness::Options options;
+  options.job_id = "job";
+  options.policy = OfThree();
+  options.policy.lease = {milliseconds(200), milliseconds(600), milliseconds(400)};
+  options.self = {1, "node0", "127.0.0.1:1"};
+  std::atomic<int> lost = 0;
+  options.on_lost = [&lost](const absl::Status&) { ++lost; };
+  const auto witness = JobWitness::Start(options).value();
+  JobRules rules;
+  rules.job_id = "job";
+  rules.policy = options.policy;
+  witness->Found(rules);
+  WitnessMessage call;
+  call.from = 9;
+  const WitnessMember leader{9, "node1", "127.0.0.1:2"};
+  ASSERT_TRUE(witness->Hear("job", FromProto(ToProto(call, "job", leader)).value()).ok());
+  EXPECT_FALSE(witness->leads());
+  EXPECT_EQ(lost, 1);
+  for (int i = 0; i < 1000 && !witness->leads(); ++i) std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(witness->leads());
+  const auto told = std::make_shared<Told>(*witness);
+  EXPECT_TRUE(witness->job()->Attach(Placed(1, 3), Says(0, NodePhase::kReady), false, told).ok());
 }
 
 // Two nodes on the host of the rendezvous would die with it.
