@@ -88,8 +88,7 @@ import time
 
 # What --preload auto imports. Each was seen to leave one thread, no device and no descriptor, and
 # ranks forked from it to do what ranks do that import it themselves.
-KNOWN = ("accelerate", "datasets", "lightning", "numpy", "pandas", "pytorch_lightning", "scipy",
-         "torch", "torchvision", "transformers")
+KNOWN = ("accelerate", "lightning", "numpy", "torch", "transformers")
 
 # What must not be imported before a fork, and why.
 UNFIT = {
