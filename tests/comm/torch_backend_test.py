@@ -42,6 +42,9 @@ class Backend(rank_processes.RanksTest):
         self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_goes_is_named",
                           codes=[0, 3, 0])
 
+    def test_a_rank_that_is_done_disturbs_nobody(self):
+        self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_is_done_disturbs_nobody")
+
     def test_an_import_makes_it_known_where_torch_does_not_look(self):
         code = ("import {}torch; from torch.distributed import Backend; "
                 "print('HLAUNCH' in Backend._plugins)")

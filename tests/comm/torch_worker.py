@@ -6,6 +6,7 @@ of CASES. METHOD is how ranks meet: "file" or "env"."""
 import datetime
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -230,6 +231,25 @@ def a_rank_that_goes_is_named():
         dist.all_reduce(torch.ones(4))
     refused("rank 1", twice)
     os._exit(0)
+
+
+def a_rank_that_is_done_disturbs_nobody():
+    def runs(pid):
+        try:
+            return os.listdir(f"/proc/{pid}/fd")
+        except OSError:
+            return False
+    value = torch.tensor([os.getpid()])
+    if RANK == 1:
+        dist.send(value, 2)
+    elif RANK == 2:
+        dist.recv(value, 1)
+        while runs(value.item()):
+            time.sleep(0.1)
+        dist.send(value, 0)
+    else:
+        dist.recv(value, 2)
+    sys.exit()  # Without destroy_process_group.
 
 
 CASES = (sys.modules[__name__], torch_training, torch_callbacks, torch_random)

@@ -168,6 +168,7 @@ class ProcessGroup:
         self._size = library.load().hlcomm_size(handle)
         self._lock = threading.Lock()
         self._under_way = collections.deque()
+        self._callers = set()  # The threads that wait in a call.
 
     @property
     def handle(self):
@@ -201,6 +202,10 @@ class ProcessGroup:
             library.load().hlcomm_leave(handle, what_ends_it().encode("utf-8", "replace"))
             self._under_way.clear()
 
+    def is_in_use(self):
+        """Whether a thread waits in a call: then the group cannot be left."""
+        return bool(self._callers)
+
     def abort(self, why="aborted"):
         """Makes all waiting calls fail with Cancelled, on every rank."""
         library.load().hlcomm_abort(self.handle, why.encode())
@@ -226,7 +231,12 @@ class ProcessGroup:
                             wanted.address, wanted.count, counts(give), counts(get),
                             seconds(timeout))
         if not async_op:
-            library.check(library.load().hlcomm_run(self.handle, byref(call)))
+            caller = threading.get_ident()
+            self._callers.add(caller)
+            try:
+                library.check(library.load().hlcomm_run(self.handle, byref(call)))
+            finally:
+                self._callers.discard(caller)
             if wanted.finish:
                 wanted.finish()
             return None

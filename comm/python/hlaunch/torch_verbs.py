@@ -2,7 +2,9 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """The methods that torch calls on a group, for both kinds of group in torch_group.py."""
 
+import atexit
 import datetime
+import weakref
 
 import torch
 from torch.distributed import distributed_c10d as c10d
@@ -14,6 +16,18 @@ from .torch_work import TorchWork
 
 # How long rank 0 waits for the other ranks when it leaves a group.
 LEAVE_TIMEOUT = datetime.timedelta(seconds=5)
+
+_live = weakref.WeakSet()
+
+
+def _say_goodbye():
+    """A script may end without destroy_process_group. So the other ranks learn that this one left,
+    not that it died: they may have calls among themselves. Waits for nobody."""
+    for group in list(_live):
+        group.leave_at_end()
+
+
+atexit.register(_say_goodbye)
 
 
 class Verbs:
@@ -28,6 +42,7 @@ class Verbs:
         self._group, self._store, self._opened = group, store, opened
         self._completions = Completions()
         self._begun = 0
+        _live.add(self)
 
     def calls_begun(self):
         """The number of collectives that have begun."""
@@ -42,6 +57,11 @@ class Verbs:
         if self._store is not None and not what_ends_it():  # A failing rank does not wait.
             leave(self._store, self.rank(), self.size())
         self._store = self._opened = None
+
+    def leave_at_end(self):
+        if not self._group.is_in_use():
+            self._completions.leave()
+            self._group.destroy()
 
     def abort(self):
         self._group.abort("abort() was called")
