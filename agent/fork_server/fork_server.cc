@@ -6,14 +6,17 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -354,8 +357,15 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     Kill();
     exited.close();
     if (!process || process->pid() == 0) return;
+    const Instant deadline = MonotonicClock().Now() + kDyingTime;
+    const pid_t group = process->pid();
     // One that the kernel holds is left to the end of the agent.
-    if (AwaitFd(process->pidfd(), POLLIN, MonotonicClock().Now() + kDyingTime)) process->Reap();
+    if (!AwaitFd(process->pidfd(), POLLIN, deadline)) return;
+    process->Reap();
+    // The server is a child of the process that started first, and now of this one.
+    while (::waitpid(-group, nullptr, WNOHANG) >= 0 && MonotonicClock().Now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
 
   // Waits for the answer to the fork with this number; those for which nobody waited come first.
