@@ -96,6 +96,13 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
 // none, or this is in a worker. Pure.
 std::string CountAlone(const Environment& environment, int ranks);
 
+// Refuses a command that starts hosts in all tasks of a Slurm step but the first one: each would
+// start the same job. Pure.
+//
+// Errors:
+//   InvalidArgument - says which task this is, and what to do.
+absl::Status CheckFirstTask(const Environment& environment);
+
 // With this word --hosts stands for the hosts of the scheduler's job.
 inline constexpr char kHostsOfAllocation[] = "allocation";
 

@@ -482,4 +482,18 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   return place;
 }
 
+absl::Status CheckFirstTask(const Environment& environment) {
+  const int task = IntFrom(environment.Get("SLURM_PROCID"), 1, INT_MAX);
+  const bool several = IntFrom(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX) > 0;
+  // In the shell of srun --pty these variables are left from a task that has ended. A worker's
+  // environment has them from its agent.
+  const bool left_over =
+      !environment.Get("SLURM_PTY_PORT").empty() || !environment.Get("TORCHELASTIC_RUN_ID").empty();
+  if (task < 0 || !several || left_over) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "this is task ", task, " of a Slurm step of ", environment.Get("SLURM_STEP_NUM_TASKS"),
+      " tasks, and task 0 starts the job on the hosts that are named: start the command once ",
+      "(srun -n 1, or no srun), or leave the hosts out for one job of all tasks"));
+}
+
 }  // namespace hlaunch

@@ -384,7 +384,10 @@ absl::StatusOr<std::optional<std::string>> AddPlace(const Surroundings& surround
     if (found != nullptr) HLAUNCH_RETURN_IF_ERROR(SetValue(*found, options));
   }
   // The host of a command with --hosts is not a node of the job, so it has no place.
-  if (NamesHosts(raw) && options.cluster != kOwnCluster) options.cluster = "none";
+  if (NamesHosts(raw) && options.cluster != kOwnCluster) {
+    HLAUNCH_RETURN_IF_ERROR(CheckFirstTask(surroundings.environment));
+    options.cluster = "none";
+  }
   const bool whole = DropHostsOfAllocation(raw);
   ClusterPlace place =
       whole ? AllocationPlace(surroundings)

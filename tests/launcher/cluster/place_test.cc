@@ -1007,6 +1007,20 @@ TEST(ReadSystems, NamesTheRowAndTheField) {
               HasSubstr("it cannot be read"));
 }
 
+TEST(CheckFirstTask, LetsOneTaskOfAStepStartHosts) {
+  const auto task = [](const char* number, std::vector<std::string> more = {}) {
+    more.push_back(absl::StrCat("SLURM_PROCID=", number));
+    more.emplace_back("SLURM_STEP_NUM_TASKS=3");
+    return CheckFirstTask(Environment(Step(more)));
+  };
+  EXPECT_TRUE(task("0").ok());
+  EXPECT_THAT(std::string(task("2").message()),
+              HasSubstr("this is task 2 of a Slurm step of 3 tasks, and task 0 starts the job"));
+  EXPECT_TRUE(task("2", {"SLURM_PTY_PORT=4711"}).ok()) << "in a shell";
+  EXPECT_TRUE(task("2", {"TORCHELASTIC_RUN_ID=1.0"}).ok()) << "in a worker";
+  EXPECT_TRUE(CheckFirstTask(Environment({"SLURM_PROCID=2"})).ok());
+}
+
 TEST(SurroundingsOfThisProcess, HasItselfAndItsAncestorsTheNearestFirst) {
   const Surroundings here = SurroundingsOfThisProcess(Environment({"A=1"}));
   ASSERT_GE(here.ancestors.size(), 2U);
