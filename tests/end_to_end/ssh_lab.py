@@ -54,8 +54,10 @@ class SshLab:
             keygen(node.folder / "host_key")
             (node.folder / "sshd_config").write_text(CONFIG.format(dir=node.folder),
                                                      encoding="utf-8")
+            # What this machine's root has in .bashrc (pyenv, conda) may wait for locks.
             at(node, f"mkdir -p /root/.ssh /run/sshd && mount --bind {self.home} /root/.ssh &&"
-                     " mount -t tmpfs -o mode=755 tmpfs /run/sshd")
+                     " mount -t tmpfs -o mode=755 tmpfs /run/sshd &&"
+                     " { [ ! -f /root/.bashrc ] || mount --bind /dev/null /root/.bashrc; }")
         self.heal()
         for node in self.nodes:
             self._start_sshd(node)

@@ -40,6 +40,7 @@ COMMANDS = [word for word in (*AGENTS, "attach", "logs", "stop", "kill", "ps", "
 
 def run(*words, env=None, **options):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PET_")}
+    clean["XDG_CONFIG_HOME"] = "/nonexistent"  # This user may have a token.
     return subprocess.run([str(word) for word in words], encoding="utf-8", capture_output=True,
                           stdin=subprocess.DEVNULL, check=False, timeout=600,
                           env={**clean, **(env or {})}, **options)
