@@ -92,12 +92,12 @@ NodeFacts FactsOf(NodeFacts facts) {
 
 // The files of a spawn go to a folder of its own, and the lines of its ranks get another prefix.
 JobLogs LogsOf(JobLogs logs, int number) {
-  if (!logs.directory.empty() && IsStillHeld(logs)) {
+  if (!logs.directory.empty() && RestoreDirectory(logs)) {
     absl::StrAppend(&logs.directory, "/spawn_", number);
     constexpr mode_t kMode = 0777;  // The umask applies; only the owner enters the folder above.
     ::mkdir(logs.directory.c_str(), kMode);
     logs.held = std::make_shared<UniqueFd>();
-    Hold(logs);
+    HoldDirectory(logs);
   }
   if (logs.spec.prefix_template.empty()) {
     logs.spec.prefix_template = absl::StrCat("[spawn ", number, " rank ${rank}] ");

@@ -62,20 +62,19 @@ absl::StatusOr<std::string> MakeNamed(const std::string& name) {
 
 }  // namespace
 
-void Hold(JobLogs& logs) {
+void HoldDirectory(const JobLogs& logs) {
   *logs.held =
       UniqueFd(::open(logs.directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-bool IsStillHeld(const JobLogs& logs) {
+bool RestoreDirectory(const JobLogs& logs) {
   struct stat held = {}, now = {};
   if (!logs.held->valid() || ::fstat(logs.held->get(), &held) != 0) return false;
   if (::lstat(logs.directory.c_str(), &now) == 0) {
     return held.st_dev == now.st_dev && held.st_ino == now.st_ino;
   }
   if (errno != ENOENT || ::mkdir(logs.directory.c_str(), S_IRWXU) != 0) return false;
-  JobLogs again = logs;  // Shares `held`.
-  Hold(again);
+  HoldDirectory(logs);
   return logs.held->valid();
 }
 
@@ -96,7 +95,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
     if (directory.ok()) {
       own = *std::move(directory);
       logs.directory = own->path();
-      Hold(logs);
+      HoldDirectory(logs);
     } else {
       LogWarning(absl::StrCat("no directory for error files below ", parent, ": ",
                               directory.status().message(),
@@ -111,7 +110,7 @@ absl::StatusOr<std::unique_ptr<LogDirectory>> LogDirectory::Make(const LogSpec& 
   }
   logs.directory = MakeUnique(parent, FileName(job_id));
   if (logs.directory.empty()) return CannotMake(parent, std::strerror(errno));
-  Hold(logs);
+  HoldDirectory(logs);
   Log(spec.directory.empty() ? LogLevel::kInfo : LogLevel::kDebug,
       absl::StrCat("log files are in ", logs.directory));
   return made();
@@ -124,7 +123,7 @@ RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::str
       only_worker_(assignment.world_size == 1),
       role_(std::move(role)) {
   if (logs_.directory.empty()) return;
-  if (!IsStillHeld(logs_)) {
+  if (!RestoreDirectory(logs_)) {
     LogWarning(absl::StrCat(
         logs_.directory, " is not the directory any more that this job made, or cannot be made ",
         "again: who may rename in the folder around it has replaced it. This round has no log ",

@@ -28,12 +28,12 @@ struct JobLogs {
   std::shared_ptr<LogLosses> losses = std::make_shared<LogLosses>();
 };
 
-// Opens the directory `logs` that this process has just made.
-void Hold(JobLogs& logs);
+// Opens the directory of `logs`, which this process has just made, as `held`.
+void HoldDirectory(const JobLogs& logs);
 
-// Returns whether the path of the log directory still leads to what was made there. A directory
-// that is missing is made again.
-bool IsStillHeld(const JobLogs& logs);
+// Makes the directory of `logs` again if it is missing. Returns false if it cannot be made, or if
+// its path leads to something else than `held`.
+bool RestoreDirectory(const JobLogs& logs);
 
 // Makes the log directory of a job, or an AgentDirectory if the user asked for no files. As with
 // torchrun, only the owner may enter it.
@@ -63,9 +63,8 @@ class RoundLogs {
  public:
   // Makes the directories `attempt_<restart count>/<local rank>`, or only the first part if no
   // files are kept. If a directory cannot be made, or somebody has replaced that of the job, log
-  // files are lost but the round goes on. A
-  // round that begins again without a restart uses `attempt_<restart count>_round_<round>`, so that
-  // the earlier files stay.
+  // files are lost but the round goes on. A round that begins again without a restart uses
+  // `attempt_<restart count>_round_<round>`, so that the earlier files stay.
   RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc);
 
   // Where the worker may put files of its own. Empty if no files are kept.

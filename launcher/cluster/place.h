@@ -96,6 +96,13 @@ ClusterPlace FindPlace(const Surroundings& surroundings, absl::string_view word,
 // none, or this is in a worker. Pure.
 std::string CountAlone(const Environment& environment, int ranks);
 
+// Whether this runs in the shell that `srun --pty` started on one node of a job. Pure.
+bool IsInShellOfSrun(const Environment& environment);
+
+// Whether this is one of several tasks of a Slurm step, and neither in a shell of `srun --pty`,
+// where the variables are left from a task, nor in a worker, which has them from its agent. Pure.
+bool IsOneOfSeveralTasks(const Environment& environment);
+
 // Refuses a command that starts hosts in all tasks of a Slurm step but the first one: each would
 // start the same job. Pure.
 //

@@ -413,7 +413,7 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   }
   if (!step) return OutsideOfSteps(surroundings, job, told);
   const int step_nodes = IntFrom(environment.Get("SLURM_STEP_NUM_NODES"), 1, kMaxNodes);
-  if (!told && !environment.Get("SLURM_PTY_PORT").empty()) {
+  if (!told && IsInShellOfSrun(environment)) {
     const std::string reason =
         absl::StrCat("Slurm step ", step->name, " is a shell (SLURM_PTY_PORT: srun --pty)");
     if (step_nodes <= 1 && IsTaskUnderPty(surroundings)) {
@@ -482,14 +482,18 @@ ClusterPlace FindSlurm(const Surroundings& surroundings, bool told) {
   return place;
 }
 
+bool IsInShellOfSrun(const Environment& environment) {
+  return !environment.Get("SLURM_PTY_PORT").empty();
+}
+
+bool IsOneOfSeveralTasks(const Environment& environment) {
+  return IntFrom(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX) > 0 &&
+         !IsInShellOfSrun(environment) && environment.Get("TORCHELASTIC_RUN_ID").empty();
+}
+
 absl::Status CheckFirstTask(const Environment& environment) {
   const int task = IntFrom(environment.Get("SLURM_PROCID"), 1, INT_MAX);
-  const bool several = IntFrom(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX) > 0;
-  // In the shell of srun --pty these variables are left from a task that has ended. A worker's
-  // environment has them from its agent.
-  const bool left_over =
-      !environment.Get("SLURM_PTY_PORT").empty() || !environment.Get("TORCHELASTIC_RUN_ID").empty();
-  if (task < 0 || !several || left_over) return absl::OkStatus();
+  if (task < 0 || !IsOneOfSeveralTasks(environment)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "this is task ", task, " of a Slurm step of ", environment.Get("SLURM_STEP_NUM_TASKS"),
       " tasks, and task 0 starts the job on the hosts that are named: start the command once ",

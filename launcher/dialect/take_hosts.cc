@@ -109,10 +109,6 @@ absl::Status CheckEvenShare(const std::vector<TargetHost>& hosts, const std::str
 
 }  // namespace
 
-bool IsInShellOfSrun(const Environment& environment) {
-  return !environment.Get("SLURM_PTY_PORT").empty();
-}
-
 bool IsInAllocation(const Environment& environment) {
   const auto all_set = [&environment](std::initializer_list<const char*> names) {
     return std::none_of(names.begin(), names.end(),

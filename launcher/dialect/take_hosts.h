@@ -12,9 +12,6 @@
 
 namespace hlaunch {
 
-// Whether this runs in the shell that `srun --pty` started on one node of a job. Pure.
-bool IsInShellOfSrun(const Environment& environment);
-
 // Whether --hosts=allocation finds the hosts of a scheduler's job, and this process is not one of
 // several tasks of a step. Pure.
 bool IsInAllocation(const Environment& environment);

@@ -96,13 +96,6 @@ void AddNumber(const MpirunLine& line, bool elsewhere, List& words) {
   if (none && !own && line.every_word && !line.in_tasks) words.emplace_back("--nproc-per-node=cpu");
 }
 
-// Whether this is one of several tasks of a Slurm step: each of them runs a rank.
-bool IsOneOfSeveralTasks(const Environment& environment) {
-  int tasks = 0;
-  return ParseInt(environment.Get("SLURM_STEP_NUM_TASKS"), 2, INT_MAX, &tasks) &&
-         !IsInShellOfSrun(environment) && environment.Get("TORCHELASTIC_RUN_ID").empty();
-}
-
 // Whether a plain hlaunch starts the nodes of a Slurm job from here.
 bool StartsSlurmNodes(const Environment& environment) {
   return IsInAllocation(environment) && !environment.Get("SLURM_JOB_ID").empty() &&

@@ -203,8 +203,16 @@ class ProcessGroup:
             self._under_way.clear()
 
     def is_in_use(self):
-        """Whether a thread waits in a call: then the group cannot be left."""
+        """Whether a thread waits in a call that has no Work: then the group cannot be left."""
         return bool(self._callers)
+
+    def _wait_in(self, function, *arguments):
+        caller = threading.get_ident()
+        self._callers.add(caller)
+        try:
+            library.check(function(self.handle, *arguments))
+        finally:
+            self._callers.discard(caller)
 
     def abort(self, why="aborted"):
         """Makes all waiting calls fail with Cancelled, on every rank."""
@@ -231,12 +239,7 @@ class ProcessGroup:
                             wanted.address, wanted.count, counts(give), counts(get),
                             seconds(timeout))
         if not async_op:
-            caller = threading.get_ident()
-            self._callers.add(caller)
-            try:
-                library.check(library.load().hlcomm_run(self.handle, byref(call)))
-            finally:
-                self._callers.discard(caller)
+            self._wait_in(library.load().hlcomm_run, byref(call))
             if wanted.finish:
                 wanted.finish()
             return None
@@ -256,7 +259,7 @@ class ProcessGroup:
         return self.call(Verb.BARRIER, async_op=async_op, timeout=timeout)
 
     def monitored_barrier(self, timeout=None):
-        library.check(library.load().hlcomm_monitored_barrier(self.handle, seconds(timeout)))
+        self._wait_in(library.load().hlcomm_monitored_barrier, seconds(timeout))
 
     def broadcast(self, data, root=0, **how):
         # The memory of the root may be read-only.

@@ -22,7 +22,7 @@ _live = weakref.WeakSet()
 
 def _say_goodbye():
     """A script may end without destroy_process_group. So the other ranks learn that this one left,
-    not that it died: they may have calls among themselves. Waits for nobody."""
+    not that it died: they may have calls among themselves. Waits for no other rank."""
     for group in list(_live):
         group.leave_at_end()
 
