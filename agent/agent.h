@@ -11,7 +11,7 @@
 #include "agent/agent_options.h"
 #include "agent/output/output_relay.h"
 #include "rendezvous/job/rendezvous_client.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;
@@ -50,8 +50,8 @@ enum class AgentState {
 
 // One node of one job: it does what the rendezvous directs and reports its state to the rendezvous.
 //
-// Belongs to the loop thread; Run turns the loop. NodePhase in rendezvous/round/round.h is what the
-// rendezvous knows of the node; AgentState is what the node does.
+// Belongs to the loop thread; Run turns the loop. NodePhase in rendezvous/round/values/round.h is
+// what the rendezvous knows of the node; AgentState is what the node does.
 class Agent {
  public:
   // `loop` and `relay` must outlive it; `client`, which calls it, must be destroyed before it.

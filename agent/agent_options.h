@@ -12,13 +12,13 @@
 
 #include "absl/status/status.h"
 #include "agent/health/run_checks.h"
-#include "agent/notice/drain_watch.h"
-#include "agent/observe/node_event.h"
 #include "agent/output/log_directory.h"
-#include "agent/worker/worker_env.h"
-#include "agent/worker/worker_spec.h"
-#include "rendezvous/c10d/c10d_server.h"
-#include "rendezvous/round/round.h"
+#include "agent/watch/notice/drain_watch.h"
+#include "agent/watch/observe/node_event.h"
+#include "agent/workers/worker/worker_env.h"
+#include "agent/workers/worker/worker_spec.h"
+#include "rendezvous/round/values/round.h"
+#include "rendezvous/store/c10d/c10d_server.h"
 
 namespace hlaunch {
 

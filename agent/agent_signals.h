@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "agent/worker/keeper.h"
+#include "agent/workers/worker/keeper.h"
 
 namespace asio {
 class io_context;

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "agent/notice/waiting_notice.h"
-#include "agent/observe/node_event.h"
-#include "rendezvous/round/round.h"
+#include "agent/watch/notice/waiting_notice.h"
+#include "agent/watch/observe/node_event.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

@@ -7,8 +7,8 @@
 
 #include "proto/base/clock.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/cause/first_cause.h"
-#include "rendezvous/round/limits.h"
+#include "rendezvous/round/cause/first_cause.h"
+#include "rendezvous/round/values/limits.h"
 
 namespace hlaunch {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "agent/round_store.h"
 #include "rendezvous/job/rendezvous_client.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -10,10 +10,10 @@
 
 #include "agent/agent_options.h"
 #include "agent/health/health_helper.h"
-#include "agent/master/master_check.h"
-#include "agent/notice/waiting_notice.h"
 #include "agent/round_store.h"
-#include "rendezvous/round/round.h"
+#include "agent/watch/notice/waiting_notice.h"
+#include "agent/workers/master/master_check.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

@@ -9,9 +9,9 @@
 
 #include "agent/node_facts.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/listening/route.h"
-#include "rendezvous/trust/sealed_stream.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/net/socket/route.h"
+#include "rendezvous/net/trust/sealed_stream.h"
 
 namespace hlaunch {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
-#include "agent/master/master_ports.h"
-#include "rendezvous/c10d/c10d_server.h"
-#include "rendezvous/c10d/store_proxy.h"
-#include "rendezvous/round/round.h"
+#include "agent/workers/master/master_ports.h"
+#include "rendezvous/round/values/round.h"
+#include "rendezvous/store/c10d/c10d_server.h"
+#include "rendezvous/store/c10d/store_proxy.h"
 
 namespace hlaunch {
 

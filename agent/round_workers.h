@@ -13,14 +13,14 @@
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
-#include "agent/fork_server/fork_servers.h"
 #include "agent/health/health_watch.h"
-#include "agent/input/stdin_copies.h"
 #include "agent/output/output_relay.h"
-#include "agent/process/held_program.h"
 #include "agent/round_store.h"
 #include "agent/worker_group.h"
-#include "rendezvous/round/round.h"
+#include "agent/workers/fork_server/fork_servers.h"
+#include "agent/workers/input/stdin_copies.h"
+#include "agent/workers/process/held_program.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

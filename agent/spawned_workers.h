@@ -12,15 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "agent/mpi/mpi_ranks.h"
+#include "agent/mpi/serve/mpi_ranks.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
-#include "agent/worker/memory_kills.h"
-#include "agent/worker/spawn_request.h"
-#include "agent/worker/worker_env.h"
-#include "agent/worker/worker_spec.h"
+#include "agent/workers/worker/memory_kills.h"
+#include "agent/workers/worker/spawn_request.h"
+#include "agent/workers/worker/worker_env.h"
+#include "agent/workers/worker/worker_spec.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/observe/node_event.h"
 #include "agent/output/log_directory.h"
 #include "agent/output/output_relay.h"
-#include "agent/process/process.h"
-#include "agent/worker/worker_env.h"
-#include "agent/worker/worker_spec.h"
+#include "agent/watch/observe/node_event.h"
+#include "agent/workers/process/process.h"
+#include "agent/workers/worker/worker_env.h"
+#include "agent/workers/worker/worker_spec.h"
 #include "rendezvous/job/question.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

@@ -15,13 +15,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "agent/failure/core_file.h"
-#include "agent/worker/error_file.h"
+#include "agent/workers/failure/core_file.h"
+#include "agent/workers/worker/error_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
-#include "rendezvous/cause/first_cause.h"
-#include "rendezvous/cause/traceback.h"
-#include "rendezvous/round/limits.h"
+#include "rendezvous/round/cause/first_cause.h"
+#include "rendezvous/round/cause/traceback.h"
+#include "rendezvous/round/values/limits.h"
 
 namespace hlaunch {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "absl/status/status.h"
 #include "agent/output/output_relay.h"
-#include "agent/process/process.h"
-#include "agent/stall/stall_watch.h"
-#include "agent/worker/memory_kills.h"
-#include "agent/worker/worker_env.h"
-#include "agent/worker/worker_spec.h"
+#include "agent/watch/stall/stall_watch.h"
+#include "agent/workers/process/process.h"
+#include "agent/workers/worker/memory_kills.h"
+#include "agent/workers/worker/worker_env.h"
+#include "agent/workers/worker/worker_spec.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace asio {
 class io_context;

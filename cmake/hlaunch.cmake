@@ -106,7 +106,7 @@ endfunction()
 
 # The rooms where a job spends its time: collectives, the store, rounds of thousands of nodes, output.
 # The others are compiled with -O1, which takes a quarter less time.
-set(hlaunch_hot_rooms "^(comm|proto/base|agent/output|rendezvous/(c10d|front|round|store|table))($|/)")
+set(hlaunch_hot_rooms "^(comm|proto/base|agent/output|rendezvous/(net/(guarded|port)|round/(table|values)|store))($|/)")
 
 # hlaunch_room(folder SOURCES a.cc … USES room … [DEPS target …] [PRIVATE_DEPS target …]
 # [APART a.cc …]): the library of a folder of the house, hlaunch_ and its path. USES names the rooms
@@ -126,6 +126,11 @@ function(hlaunch_room folder)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
   set_property(GLOBAL APPEND PROPERTY hlaunch_rooms ${name})
+endfunction()
+
+# hlaunch_wing(folder [USES wing …]): the rooms below that folder, and the wings of its floor whose rooms
+# they may use. It builds nothing; style.layers holds the rooms to it.
+function(hlaunch_wing folder)
 endfunction()
 
 # hlaunch_test(room/x_test [ALONE] DEPS target … [LABELS label]): a file of GoogleTest tests, one

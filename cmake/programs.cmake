@@ -9,7 +9,7 @@ include(CheckCXXSourceCompiles)
 include(CheckLinkerFlag)
 
 # The archives, as the packages' pkg-config files name them for a static link. Abseil's are all there are
-# beside the first one, since there must be one Abseil. libudev has none; see agent/binding/no_udev.cc.
+# beside the first one, since there must be one Abseil. libudev has none; see agent/machine/binding/no_udev.cc.
 pkg_check_modules(inside QUIET re2 openssl hwloc)
 set(archive_names ${inside_STATIC_LIBRARIES} ${grpcpp_STATIC_LIBRARIES} absl_base hwloc ssl crypto)
 if(HLAUNCH_GRPC)
@@ -44,7 +44,7 @@ set(CMAKE_REQUIRED_LINK_OPTIONS -static-pie -Wl,--fatal-warnings,-z,pack-relativ
 check_cxx_source_compiles("#include <features.h>\n#if !__GLIBC_PREREQ(2, 36)\n#error\n#endif\nint main() {}"
   HLAUNCH_PACKED_RELOCATIONS)
 unset(CMAKE_REQUIRED_LINK_OPTIONS)
-# GNU ld warns of getaddrinfo and dlopen in static programs; see rendezvous/listening/find_host.h.
+# GNU ld warns of getaddrinfo and dlopen in static programs; see rendezvous/net/socket/find_host.h.
 check_linker_flag(CXX -Wl,--no-warnings HLAUNCH_QUIET_LINKER)
 if(NOT HLAUNCH_STATIC_PIE)
   list(APPEND missing_archives "those of glibc and the compiler")

@@ -32,7 +32,7 @@ if(commit STREQUAL "")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[// Written by cmake/write_commit.cmake.
 
-#include "launcher/words/version.h"
+#include "launcher/text/version.h"
 
 namespace hlaunch {
 

@@ -24,10 +24,10 @@
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
-#include "rendezvous/c10d/c10d_client.h"
-#include "rendezvous/c10d/c10d_server.h"
-#include "rendezvous/listening/route.h"
-#include "rendezvous/store/file_store.h"
+#include "rendezvous/net/socket/route.h"
+#include "rendezvous/store/c10d/c10d_client.h"
+#include "rendezvous/store/c10d/c10d_server.h"
+#include "rendezvous/store/keys/file_store.h"
 
 namespace hlaunch {
 namespace {

@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "proto/contract/env_contract.h"
-#include "rendezvous/round/master_address.h"
+#include "rendezvous/round/values/master_address.h"
 
 namespace hlaunch {
 namespace {

@@ -22,8 +22,8 @@
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/env_contract.h"
-#include "rendezvous/listening/connect.h"
-#include "rendezvous/listening/route.h"
+#include "rendezvous/net/socket/connect.h"
+#include "rendezvous/net/socket/route.h"
 
 namespace hlaunch {
 namespace {

@@ -16,7 +16,7 @@
 #include "comm/connection/single_copy.h"
 #include "comm/transport/transport.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

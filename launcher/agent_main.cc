@@ -10,9 +10,9 @@
 
 #include <filesystem>
 
-#include "agent/process/lack.h"
-#include "launcher/drain/drain_node.h"
+#include "agent/workers/process/lack.h"
 #include "launcher/grpc/conduct_job.h"
+#include "launcher/grpc/drain/drain_node.h"
 #include "launcher/grpc/grpc_link.h"
 #include "launcher/grpc/print_job_token.h"
 #include "launcher/grpc/serve_jobs.h"

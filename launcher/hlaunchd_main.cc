@@ -2,11 +2,11 @@
 // SPDX-FileCopyrightText: The hlaunch authors
 
 #include "absl/strings/string_view.h"
-#include "agent/process/lack.h"
-#include "launcher/daemon/run_daemon.h"
-#include "launcher/head/run_head.h"
-#include "launcher/join/cluster_word.h"
-#include "rendezvous/listening/find_host.h"
+#include "agent/workers/process/lack.h"
+#include "launcher/cluster/daemon/run_daemon.h"
+#include "launcher/cluster/head/run_head.h"
+#include "launcher/cluster/membership/cluster_word.h"
+#include "rendezvous/net/socket/find_host.h"
 
 // hlaunchd, the node daemon of a cluster of the user's own hosts. With the word `head` it is the
 // head of the cluster. With `cluster` it carries out `hlaunch cluster`, which execs it.

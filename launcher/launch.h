@@ -6,10 +6,10 @@
 #include <functional>
 #include <vector>
 
-#include "agent/worker/keeper_link.h"
+#include "agent/workers/worker/keeper_link.h"
+#include "launcher/cli/options/options.h"
 #include "launcher/node/node_link.h"
-#include "launcher/options/options.h"
-#include "launcher/words/environment.h"
+#include "launcher/text/environment.h"
 
 namespace hlaunch {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "rendezvous/round/figures.h"
+#include "rendezvous/round/values/figures.h"
 
 namespace hlaunch {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/process/line_process.h"
+#include "agent/workers/process/line_process.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 

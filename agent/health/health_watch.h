@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "agent/health/local/check_result.h"
-#include "agent/process/line_process.h"
+#include "agent/workers/process/line_process.h"
 
 namespace hlaunch {
 

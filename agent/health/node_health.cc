@@ -11,9 +11,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/devices/find_devices.h"
 #include "agent/health/joint/joint_report.h"
-#include "rendezvous/round/figures.h"
+#include "agent/machine/devices/find_devices.h"
+#include "rendezvous/round/values/figures.h"
 
 namespace hlaunch {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "agent/devices/device_files.h"
 #include "agent/health/local/check_result.h"
-#include "rendezvous/round/round.h"
+#include "agent/machine/devices/device_files.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -20,8 +20,8 @@
 #include "agent/health/health_changes.h"
 #include "agent/health/node_health.h"
 #include "proto/base/utf8_prefix.h"
-#include "rendezvous/listening/route.h"
-#include "rendezvous/round/figures.h"
+#include "rendezvous/net/socket/route.h"
+#include "rendezvous/round/values/figures.h"
 
 namespace hlaunch {
 namespace {

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/output/console.h"
 #include "proto/base/log.h"
-#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/net/socket/local_addresses.h"
 
 namespace hlaunch {
 namespace {

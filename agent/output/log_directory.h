@@ -12,7 +12,7 @@
 #include "agent/output/log_spec.h"
 #include "agent/output/output_relay.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 namespace {

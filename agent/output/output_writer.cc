@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/output/log_file.h"
-#include "agent/process/lack.h"
+#include "agent/workers/process/lack.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
 #include "proto/base/unique_fd.h"

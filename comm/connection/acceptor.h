@@ -19,7 +19,7 @@
 #include "proto/base/rare_log.h"
 #include "proto/base/unique_fd.h"
 #include "proto/contract/ids.h"
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/net/socket/listen.h"
 
 namespace hlaunch {
 

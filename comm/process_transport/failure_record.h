@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "comm/transport/transport.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

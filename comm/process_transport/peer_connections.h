@@ -13,7 +13,7 @@
 #include "comm/process_transport/event_poll.h"
 #include "comm/process_transport/peer.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

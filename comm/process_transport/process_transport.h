@@ -22,7 +22,7 @@
 #include "comm/process_transport/wait_plan.h"
 #include "comm/transport/transport.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

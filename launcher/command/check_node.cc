@@ -12,15 +12,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/devices/device_files.h"
 #include "agent/health/health_helper.h"
 #include "agent/health/watch_node.h"
+#include "agent/machine/devices/device_files.h"
 #include "asio/io_context.hpp"
 #include "launcher/command/check_python.h"
 #include "launcher/command/print_text.h"
-#include "launcher/report/check_text.h"
-#include "launcher/words/environment.h"
-#include "launcher/words/programs.h"
+#include "launcher/report/job/check_text.h"
+#include "launcher/text/environment.h"
+#include "launcher/text/programs.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "launcher/python/find_python.h"
+#include "launcher/environment/python/find_python.h"
 #include "nlohmann/json.hpp"
 
 namespace hlaunch {

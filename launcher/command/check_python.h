@@ -8,8 +8,8 @@
 #include <string>
 
 #include "agent/health/local/check_result.h"
-#include "agent/process/tool_run.h"
-#include "launcher/words/environment.h"
+#include "agent/workers/process/tool_run.h"
+#include "launcher/text/environment.h"
 
 namespace hlaunch {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "launcher/job/job_spec.h"
-#include "launcher/options/options.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/job/spec/job_spec.h"
 
 // The output of --dry-run and --print-env.
 

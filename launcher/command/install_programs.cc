@@ -11,9 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "agent/mpi/pmix_words.h"
-#include "launcher/words/exit_codes.h"
-#include "launcher/words/programs.h"
+#include "agent/mpi/serve/pmix_words.h"
+#include "launcher/text/exit_codes.h"
+#include "launcher/text/programs.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/options/options.h"
+#include "launcher/cli/options/options.h"
 
 // Puts links to hlaunch, or copies of its programs, into a folder that the user chooses.
 

@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/cli/options/command_table.h"
+#include "launcher/cli/options/help_text.h"
+#include "launcher/cli/options/read_words.h"
 #include "launcher/command/print_text.h"
-#include "launcher/job/token.h"
-#include "launcher/options/command_table.h"
-#include "launcher/options/help_text.h"
-#include "launcher/options/read_words.h"
-#include "launcher/words/environment.h"
-#include "launcher/words/printable.h"
+#include "launcher/job/spec/token.h"
+#include "launcher/text/environment.h"
+#include "launcher/text/printable.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/user_files.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/trust/token_text.h"
+#include "rendezvous/net/trust/token_text.h"
 
 namespace hlaunch {
 namespace {

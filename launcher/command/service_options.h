@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/words/endpoint.h"
+#include "launcher/text/endpoint.h"
 #include "proto/base/log.h"
-#include "rendezvous/trust/certificate_files.h"
+#include "rendezvous/net/trust/certificate_files.h"
 
 namespace hlaunch {
 

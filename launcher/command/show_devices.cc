@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "agent/devices/device_files.h"
+#include "agent/machine/devices/device_files.h"
 #include "launcher/command/print_text.h"
-#include "launcher/report/devices_text.h"
+#include "launcher/report/job/devices_text.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
 

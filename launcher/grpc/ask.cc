@@ -3,11 +3,11 @@
 
 #include "launcher/grpc/ask.h"
 
-#include "launcher/job/credentials.h"
-#include "launcher/words/environment.h"
+#include "launcher/job/spec/credentials.h"
+#include "launcher/text/environment.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/trust/trust.h"
+#include "rendezvous/net/trust/trust.h"
 
 namespace hlaunch {
 

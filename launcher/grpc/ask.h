@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "launcher/ask/ask_words.h"
-#include "launcher/words/endpoint.h"
-#include "rendezvous/grpc/grpc_rendezvous_client.h"
+#include "launcher/report/query/ask_words.h"
+#include "launcher/text/endpoint.h"
+#include "rendezvous/rpc/grpc_rendezvous_client.h"
 
 // The common part of the commands that ask a rendezvous.
 

@@ -3,9 +3,9 @@
 
 #pragma once
 
-#include "agent/worker/keeper_link.h"
-#include "launcher/options/options.h"
-#include "launcher/words/environment.h"
+#include "agent/workers/worker/keeper_link.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/text/environment.h"
 
 namespace hlaunch {
 

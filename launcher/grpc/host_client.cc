@@ -10,7 +10,7 @@
 #include "launcher/node/host_end.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
-#include "rendezvous/round/lease.h"
+#include "rendezvous/round/values/lease.h"
 
 namespace hlaunch {
 

@@ -10,9 +10,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/grpc/grpc_rendezvous_client.h"
 #include "rendezvous/job/local_rendezvous_client.h"
 #include "rendezvous/job/rendezvous_client.h"
+#include "rendezvous/rpc/grpc_rendezvous_client.h"
 
 namespace hlaunch {
 

@@ -14,7 +14,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "rendezvous/job/led_jobs.h"
-#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/job/record/record_keeper.h"
 
 namespace hlaunch {
 

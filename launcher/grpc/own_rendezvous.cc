@@ -11,8 +11,8 @@
 #include "launcher/node/node_link.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/route.h"
-#include "rendezvous/trust/sealed_stream.h"
+#include "rendezvous/net/socket/route.h"
+#include "rendezvous/net/trust/sealed_stream.h"
 
 namespace hlaunch {
 namespace {

@@ -10,14 +10,14 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "launcher/job/job_spec.h"
-#include "rendezvous/c10d/c10d_server.h"
-#include "rendezvous/grpc/rendezvous_server.h"
+#include "launcher/job/spec/job_spec.h"
+#include "rendezvous/failover/voters/job_witness.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/jobs.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/trust/trust.h"
-#include "rendezvous/witnesses/job_witness.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/net/trust/trust.h"
+#include "rendezvous/rpc/rendezvous_server.h"
+#include "rendezvous/store/c10d/c10d_server.h"
 
 namespace hlaunch {
 

@@ -10,14 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/command/make_token.h"
-#include "launcher/job/token.h"
-#include "launcher/words/environment.h"
-#include "launcher/words/exit_codes.h"
+#include "launcher/job/spec/token.h"
+#include "launcher/text/environment.h"
+#include "launcher/text/exit_codes.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/trust/job_token.h"
-#include "rendezvous/trust/page_password.h"
+#include "rendezvous/net/trust/job_token.h"
+#include "rendezvous/net/trust/page_password.h"
 
 namespace hlaunch {
 namespace {

@@ -12,10 +12,10 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "agent/mpi/pmix_words.h"
-#include "launcher/mpi/carried_pmix.h"
-#include "launcher/mpi/elf_needs.h"
-#include "launcher/words/programs.h"
+#include "agent/mpi/serve/pmix_words.h"
+#include "launcher/environment/mpi/carried_pmix.h"
+#include "launcher/environment/mpi/elf_needs.h"
+#include "launcher/text/programs.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

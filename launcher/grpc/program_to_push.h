@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "launcher/remote/starter.h"
+#include "launcher/remote/ssh/starter.h"
 
 namespace hlaunch {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "rendezvous/grpc/journal.h"
+#include "rendezvous/rpc/journal.h"
 
 namespace hlaunch {
 

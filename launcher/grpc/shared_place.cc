@@ -13,12 +13,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/words/endpoint.h"
+#include "launcher/text/endpoint.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/user_files.h"
-#include "rendezvous/etcd/etcd_keeper.h"
-#include "rendezvous/trust/sealed_text.h"
+#include "rendezvous/failover/etcd/etcd_keeper.h"
+#include "rendezvous/net/trust/sealed_text.h"
 
 namespace hlaunch {
 namespace {

@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/command/service_options.h"
-#include "launcher/words/environment.h"
+#include "launcher/text/environment.h"
 #include "proto/base/clock.h"
-#include "rendezvous/keeping/record_keeper.h"
-#include "rendezvous/kubernetes/kubernetes_keeper.h"
+#include "rendezvous/failover/kubernetes/kubernetes_keeper.h"
+#include "rendezvous/job/record/record_keeper.h"
 
 namespace hlaunch {
 

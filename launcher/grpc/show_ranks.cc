@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/ask/ask_options.h"
-#include "launcher/ask/rank_answer_text.h"
-#include "launcher/ask/tell_answer.h"
-#include "launcher/detached/known_jobs.h"
-#include "launcher/detached/meeting_words.h"
 #include "launcher/grpc/ask.h"
-#include "launcher/words/environment.h"
+#include "launcher/remote/detached/known_jobs.h"
+#include "launcher/remote/detached/meeting_words.h"
+#include "launcher/report/query/ask_options.h"
+#include "launcher/report/query/rank_answer_text.h"
+#include "launcher/report/query/tell_answer.h"
+#include "launcher/text/environment.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/ask/rank_client.h"
+#include "rendezvous/rpc/query/rank_client.h"
 
 namespace hlaunch {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/process/lack.h"
+#include "agent/workers/process/lack.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {

@@ -3,10 +3,10 @@
 
 #pragma once
 
-#include "agent/worker/taken_signals.h"
-#include "launcher/job/hosting.h"
+#include "agent/workers/worker/taken_signals.h"
+#include "launcher/job/spec/hosting.h"
 #include "proto/base/clock.h"
-#include "rendezvous/listening/lookup.h"
+#include "rendezvous/net/socket/lookup.h"
 
 namespace hlaunch {
 

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/lease.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/lease.h"
+#include "rendezvous/round/values/round.h"
 
 // Decisions about a job whose record is kept by its own agents, when a node ends that hosts the
 // rendezvous or has lost it. Pure.

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/listening/local_addresses.h"
-#include "rendezvous/round/master_address.h"
+#include "rendezvous/net/socket/local_addresses.h"
+#include "rendezvous/round/values/master_address.h"
 
 namespace hlaunch {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "launcher/job/job_spec.h"
+#include "launcher/job/spec/job_spec.h"
 #include "launcher/node/node_link.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -12,12 +12,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "launcher/job/job_spec.h"
-#include "launcher/options/options.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/job/spec/job_spec.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/question.h"
 #include "rendezvous/job/rendezvous_client.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

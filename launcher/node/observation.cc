@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
-#include "launcher/words/environment.h"
+#include "launcher/text/environment.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"

@@ -7,16 +7,16 @@
 #include <optional>
 #include <string>
 
-#include "agent/event_hook/event_choice.h"
-#include "agent/event_hook/event_hook.h"
-#include "agent/observe/event_log.h"
-#include "agent/observe/goodput.h"
-#include "agent/observe/metrics_server.h"
-#include "agent/observe/node_event.h"
-#include "agent/observe/node_metrics.h"
+#include "agent/events/event_choice.h"
+#include "agent/events/event_hook.h"
 #include "agent/output/output_relay.h"
+#include "agent/watch/observe/event_log.h"
+#include "agent/watch/observe/goodput.h"
+#include "agent/watch/observe/metrics_server.h"
+#include "agent/watch/observe/node_event.h"
+#include "agent/watch/observe/node_metrics.h"
+#include "launcher/cli/options/options.h"
 #include "launcher/node/service_manager.h"
-#include "launcher/options/options.h"
 #include "proto/base/clock.h"
 
 namespace hlaunch {

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "agent/event_hook/event_hook.h"
-#include "agent/worker/keeper.h"
-#include "launcher/job/job_spec.h"
+#include "agent/events/event_hook.h"
+#include "agent/workers/worker/keeper.h"
+#include "launcher/job/spec/job_spec.h"
 #include "launcher/node/node_link.h"
 
 namespace hlaunch {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "asio/steady_timer.hpp"
-#include "launcher/words/environment.h"
+#include "launcher/text/environment.h"
 #include "proto/base/clock.h"
 
 namespace asio {

@@ -12,17 +12,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/output/console.h"
-#include "launcher/report/doctor.h"
-#include "launcher/report/error_json.h"
-#include "launcher/report/json_report.h"
-#include "launcher/report/summary.h"
-#include "launcher/report/termination_message.h"
+#include "launcher/report/job/doctor.h"
+#include "launcher/report/job/error_json.h"
+#include "launcher/report/job/json_report.h"
+#include "launcher/report/job/summary.h"
+#include "launcher/report/job/termination_message.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/terminal_text.h"
 #include "proto/base/user_files.h"
 #include "proto/contract/env_contract.h"
-#include "rendezvous/listening/local_addresses.h"
+#include "rendezvous/net/socket/local_addresses.h"
 
 namespace hlaunch {
 namespace {

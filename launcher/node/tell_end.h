@@ -8,9 +8,9 @@
 
 #include "agent/agent.h"
 #include "agent/health/local/check_result.h"
-#include "agent/observe/goodput.h"
-#include "launcher/job/job_spec.h"
-#include "launcher/options/options.h"
+#include "agent/watch/observe/goodput.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/job/spec/job_spec.h"
 
 namespace hlaunch {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
-#include "agent/worker/taken_signals.h"
+#include "agent/workers/worker/taken_signals.h"
 #include "launcher/node/node_identity.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "launcher/job/job_spec.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/job/spec/job_spec.h"
 #include "launcher/node/node_link.h"
-#include "launcher/options/options.h"
 
 namespace hlaunch {
 

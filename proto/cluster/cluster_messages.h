@@ -196,8 +196,8 @@ struct LogQuestion {
 };
 
 struct LogAnswer {
-  // Whole lines of a detached job's log (launcher/detached/log_line.h). Zero bytes are sent as
-  // U+FFFD.
+  // Whole lines of a detached job's log (launcher/remote/detached/log_line.h). Zero bytes are sent
+  // as U+FFFD.
   std::string text;
   std::string position;  // For the next question.
   bool lost = false;     // Lines between the last position and this text are gone.

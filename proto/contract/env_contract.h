@@ -3,8 +3,8 @@
 
 #pragma once
 
-// The environment names that hlaunch and its workers agree on. agent/worker/worker_env.h says what
-// each holds; this file says only how they are spelled and what is not passed on.
+// The environment names that hlaunch and its workers agree on. agent/workers/worker/worker_env.h
+// says what each holds; this file says only how they are spelled and what is not passed on.
 
 namespace hlaunch {
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "rendezvous/job/job_rendezvous.h"
-#include "rendezvous/keeping/job_keeping.h"
-#include "rendezvous/round/quorum.h"
-#include "rendezvous/table/membership.h"
+#include "rendezvous/job/record/job_keeping.h"
+#include "rendezvous/round/table/membership.h"
+#include "rendezvous/round/values/quorum.h"
 
 namespace hlaunch {
 namespace {

@@ -17,7 +17,7 @@
 #include "proto/base/mutex.h"
 #include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/jobs.h"
-#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/job/record/record_keeper.h"
 
 namespace hlaunch {
 

@@ -17,8 +17,8 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/ids.h"
 #include "rendezvous/job/node_questions.h"
-#include "rendezvous/round/lease.h"
-#include "rendezvous/table/round_table.h"
+#include "rendezvous/round/table/round_table.h"
+#include "rendezvous/round/values/lease.h"
 
 namespace hlaunch {
 namespace {

@@ -14,8 +14,8 @@
 #include "proto/base/clock.h"
 #include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/question.h"
-#include "rendezvous/round/job_record.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/job_record.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/job/job_rendezvous.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "rendezvous/job/question.h"
-#include "rendezvous/round/lease.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/lease.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 

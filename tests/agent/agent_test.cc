@@ -17,7 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/output/output_relay.h"
-#include "agent/process/descendants.h"
+#include "agent/workers/process/descendants.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
 #include "proto/contract/exit_code.h"

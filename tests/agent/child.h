@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/process/process.h"
+#include "agent/workers/process/process.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"

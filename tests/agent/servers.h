@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/binding/plan_binding.h"
-#include "agent/binding/topology.h"
+#include "agent/machine/binding/plan_binding.h"
+#include "agent/machine/binding/topology.h"
 #include "proto/base/status_macros.h"
 
 // The processors of real servers in hwloc's words, numbered as their makers and Linux number them:

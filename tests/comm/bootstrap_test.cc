@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/c10d/c10d_client.h"
-#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/store/c10d/c10d_client.h"
+#include "rendezvous/store/c10d/c10d_server.h"
 #include "tests/fakes/free_port.h"
 
 namespace hlaunch {

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "rendezvous/listening/route.h"
+#include "rendezvous/net/socket/route.h"
 
 namespace hlaunch {
 namespace {

@@ -15,8 +15,8 @@
 #include "comm/process_transport/process_transport.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/c10d/c10d_client.h"
-#include "rendezvous/c10d/c10d_server.h"
+#include "rendezvous/store/c10d/c10d_client.h"
+#include "rendezvous/store/c10d/c10d_server.h"
 #include "tests/fakes/loopback_transport.h"
 
 namespace hlaunch {

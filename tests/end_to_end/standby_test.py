@@ -22,7 +22,7 @@ import trust_test
 SERVICE = str(lab.BIN / "hlaunch-rendezvous")
 ETCD = "/usr/bin/etcd"
 MEMBERS = ("e0", "e1", "e2")
-KUBE_API = lab.ROOT / "tests/rendezvous/kubernetes/kube_api.py"
+KUBE_API = lab.ROOT / "tests/rendezvous/failover/kubernetes/kube_api.py"
 
 
 class StandbyTest(jobs.JobTest):
@@ -307,7 +307,7 @@ class FullAtLength(EtcdTest):
 
 
 class KubernetesTest(StandbyTest):
-    """With the project's own API server; tests/rendezvous/kubernetes can also use a real one."""
+    """With the project's own API server; tests/rendezvous/failover/kubernetes can also use a real one."""
 
     place = "Kubernetes at kube:6443, namespace train"
 

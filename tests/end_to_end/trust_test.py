@@ -58,7 +58,7 @@ MANY = 60000  # Steps of a job that runs until it is ended.
 
 
 def derived(token, label):
-    """Derives 32 bytes as rendezvous/trust does."""
+    """Derives 32 bytes as rendezvous/net/trust does."""
     key = hmac.digest(b"hlaunch token v1", token.encode(), hashlib.sha256)
     return hmac.digest(key, label + b"\x01", hashlib.sha256)
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <random>
 
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/net/socket/listen.h"
 
 namespace hlaunch {
 

@@ -10,8 +10,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/store/key_space.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/key_space.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

@@ -18,7 +18,7 @@
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/net/socket/listen.h"
 
 namespace hlaunch {
 namespace {

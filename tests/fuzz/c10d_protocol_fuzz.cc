@@ -13,7 +13,7 @@
 
 #include "absl/strings/ascii.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/store/c10d/c10d_protocol.h"
 
 namespace hlaunch {
 namespace {

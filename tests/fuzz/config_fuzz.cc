@@ -15,9 +15,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/options/option_sources.h"
-#include "launcher/options/options.h"
-#include "launcher/options/parse_options.h"
+#include "launcher/cli/options/option_sources.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/cli/options/parse_options.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

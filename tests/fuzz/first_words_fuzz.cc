@@ -12,8 +12,8 @@
 
 #include "absl/strings/ascii.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/front/first_words.h"
-#include "rendezvous/front/judge_connection.h"
+#include "rendezvous/net/port/first_words.h"
+#include "rendezvous/net/port/judge_connection.h"
 
 namespace hlaunch {
 namespace {

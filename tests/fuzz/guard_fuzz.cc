@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "proto/base/status_macros.h"
-#include "rendezvous/front/stream_meter.h"
-#include "rendezvous/front/tls_progress.h"
+#include "rendezvous/net/port/stream_meter.h"
+#include "rendezvous/net/port/tls_progress.h"
 
 namespace hlaunch {
 namespace {

@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "agent/ask/merge_stacks.h"
-#include "agent/hang/flight_record.h"
-#include "agent/hang/picture_text.h"
-#include "agent/hang/told_hang.h"
+#include "agent/watch/hang/flight_record.h"
+#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/told_hang.h"
+#include "agent/watch/query/merge_stacks.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/hang/attribute_hang.h"
-#include "rendezvous/hang/describe_hang.h"
-#include "rendezvous/hang/same_state.h"
+#include "rendezvous/round/hang/attribute_hang.h"
+#include "rendezvous/round/hang/describe_hang.h"
+#include "rendezvous/round/hang/same_state.h"
 
 namespace hlaunch {
 namespace {

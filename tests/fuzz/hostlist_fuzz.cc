@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "launcher/cluster/finders.h"
-#include "launcher/cluster/hostlist.h"
+#include "launcher/environment/scheduler/finders.h"
+#include "launcher/environment/scheduler/hostlist.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

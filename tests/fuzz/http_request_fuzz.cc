@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/observe/http_request.h"
+#include "agent/watch/observe/http_request.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "launcher/job_socket/job_messages.h"
-#include "launcher/job_socket/socket_name.h"
+#include "launcher/job/socket/job_messages.h"
+#include "launcher/job/socket/socket_name.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/json_fields.h"
 

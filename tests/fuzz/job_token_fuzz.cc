@@ -11,7 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/trust/job_token.h"
+#include "rendezvous/net/trust/job_token.h"
 
 namespace hlaunch {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/json_fields.h"
-#include "rendezvous/joining/join_desk.h"
-#include "rendezvous/joining/join_token.h"
-#include "rendezvous/trust/cluster_authority.h"
+#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_token.h"
+#include "rendezvous/net/trust/cluster_authority.h"
 
 namespace hlaunch {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "agent/notice/drain_watch.h"
+#include "agent/watch/notice/drain_watch.h"
 #include "proto/base/status_macros.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

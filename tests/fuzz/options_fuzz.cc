@@ -11,14 +11,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "launcher/job/job_spec.h"
-#include "launcher/job/join_command.h"
-#include "launcher/job/make_job_spec.h"
-#include "launcher/job/token.h"
-#include "launcher/options/option_sources.h"
-#include "launcher/options/options.h"
-#include "launcher/options/parse_options.h"
-#include "launcher/values/option_values.h"
+#include "launcher/cli/options/option_sources.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/cli/options/parse_options.h"
+#include "launcher/cli/values/option_values.h"
+#include "launcher/job/spec/job_spec.h"
+#include "launcher/job/spec/join_command.h"
+#include "launcher/job/spec/make_job_spec.h"
+#include "launcher/job/spec/token.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -15,9 +15,9 @@
 #include "absl/strings/match.h"
 #include "agent/mpi/pmi/pmi_line.h"
 #include "agent/mpi/pmi/pmi_node.h"
-#include "agent/mpi/pmix_words.h"
-#include "agent/pmix/group_parts.h"
-#include "launcher/mpi/elf_needs.h"
+#include "agent/mpi/pmix/group_parts.h"
+#include "agent/mpi/serve/pmix_words.h"
+#include "launcher/environment/mpi/elf_needs.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "launcher/dialect/translate_mpirun.h"
-#include "launcher/words/other_program.h"
+#include "launcher/cli/mpirun/translate_mpirun.h"
+#include "launcher/text/other_program.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "absl/strings/match.h"
-#include "launcher/hosts/host_list.h"
-#include "launcher/hosts/start_message.h"
+#include "launcher/cli/hosts/host_list.h"
+#include "launcher/cli/hosts/start_message.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "launcher/tasks/task_message.h"
+#include "launcher/environment/tasks/task_message.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -12,7 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/trust/token_greeting.h"
+#include "rendezvous/net/trust/token_greeting.h"
 
 namespace hlaunch {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "proto/base/status_macros.h"
-#include "rendezvous/c10d/access/vouch_messages.h"
-#include "rendezvous/c10d/store_streams.h"
+#include "rendezvous/store/access/vouch_messages.h"
+#include "rendezvous/store/c10d/store_streams.h"
 
 namespace hlaunch {
 namespace {

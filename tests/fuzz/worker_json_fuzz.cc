@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "agent/health/local/check_result.h"
-#include "agent/stall/watchdog_timers.h"
-#include "agent/worker/error_file.h"
+#include "agent/watch/stall/watchdog_timers.h"
+#include "agent/workers/worker/error_file.h"
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {

@@ -8,9 +8,9 @@
 #include <iostream>
 #include <string>
 
-#include "rendezvous/c10d/c10d_server.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/trust/sealed_stream.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/net/trust/sealed_stream.h"
+#include "rendezvous/store/c10d/c10d_server.h"
 
 int main(int argc, char** argv) {
   const auto dialect = hlaunch::ParseC10dDialect(argc > 1 ? argv[1] : "auto");

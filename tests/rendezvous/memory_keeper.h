@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/job/record/record_keeper.h"
 
 namespace hlaunch {
 

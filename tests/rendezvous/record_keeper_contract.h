@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/keeping/record_keeper.h"
+#include "rendezvous/job/record/record_keeper.h"
 #include "tests/rendezvous/rounds.h"
 
 // Tests that every RecordKeeper must pass. An implementation provides a KeepingPlace and

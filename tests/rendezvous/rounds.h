@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 // Short ways to write nodes and their updates, for tests of the rendezvous. Values.
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/trust/certificate.h"
-#include "rendezvous/trust/certificate_files.h"
+#include "rendezvous/net/trust/certificate.h"
+#include "rendezvous/net/trust/certificate_files.h"
 
 namespace hlaunch {
 

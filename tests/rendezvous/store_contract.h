@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "rendezvous/store/key_space.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/key_space.h"
+#include "rendezvous/store/keys/store.h"
 #include "tests/rendezvous/store_fixtures.h"
 
 namespace hlaunch {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "rendezvous/trust/trust.h"
+#include "rendezvous/net/trust/trust.h"
 
 // The tokens of tests.
 

@@ -72,6 +72,7 @@ def figures(root):
             check_layers.unit(header) for header in check_layers.includes(root / name)
             if header in code and check_layers.unit(header) != check_layers.unit(name))
     rooms = check_layers.rooms_of(root)
+    wings = check_layers.wing_arrows(rooms)
     for room, uses in rooms.items():
         arrows[room.split("/")[0]] |= {(room, other) for other in uses}
     bodies = [body for name, text in code.items() if name.endswith(".cc")
@@ -86,9 +87,14 @@ def figures(root):
         "include lines, %": round(100 * includes / sum(lines[name] for name in code), 2),
         f"files over {LONG_FILE} lines": sum(count > LONG_FILE for count in lines.values()),
         f"class bodies over {LONG_BODY} lines, in .cc": len(bodies),
+        "wings": len(wings),
         "rooms": len(rooms),
+        **{f"arrows between wings of {floor}": sum(
+            other.split("/")[0] == floor for name, others in wings.items()
+            if name.split("/")[0] == floor for other in others) for floor in check_layers.FLOORS},
         **{f"arrows between rooms of {floor}": len(arrows[floor]) for floor in check_layers.FLOORS},
         "circles of units": circles(units),
+        "circles of wings": circles(wings),
         "circles of rooms": circles({room: uses for room, uses in rooms.items()}),
         ".detach()": every.count(".detach()"),
         "files that start threads": sum(bool(STARTS.search(text)) for text in code.values()),

@@ -103,9 +103,38 @@ class PlantedViolation(unittest.TestCase):
             "proto/contract/f.h": SPDX + '#include "proto/base/a.h"\n'})
         self.assert_only(found, "proto/base -> proto/contract -> proto/base")
 
-    def test_layers_catches_a_drawer(self):
-        found = self.check(check_layers, files={f"proto/base/f{i}.h": SPDX for i in range(25)})
-        self.assert_only(found, "proto/base/: 26 files")
+    def check_wings(self, lists, **listed):
+        """The complaints about agent/one/a and agent/two/{b,c}: a uses b, and b uses what `listed`
+        says; `lists` is what agent/one and agent/two have beside their rooms."""
+        rooms = {"agent/one/a": "USES agent/two/b", "agent/two/b": "", "agent/two/c": "", **listed}
+        files = {f"{wing}/CMakeLists.txt": text for wing, text in lists.items()}
+        for room, uses in rooms.items():
+            files[f"{room}/CMakeLists.txt"] = f"hlaunch_room({room} {uses})\n"
+            header = "".join(f'#include "{other}/x.h"\n' for other in uses.split()[1:])
+            files[f"{room}/x.h"] = SPDX + header
+        return self.check(check_layers, files=files)
+
+    def test_layers_takes_wings_that_list_what_their_rooms_use(self):
+        self.assertEqual(self.check_wings({"agent/two": "hlaunch_wing(agent/two)\n"}), [])
+        self.assertEqual(self.check_wings({"agent/one": "hlaunch_wing(agent/one USES agent/two)\n",
+                                           "agent/two": "hlaunch_wing(agent/two)\n"}), [])
+
+    def test_layers_catches_an_arrow_between_wings_that_is_not_listed(self):
+        self.assert_only(self.check_wings({"agent/one": "hlaunch_wing(agent/one)\n",
+                                           "agent/two": "hlaunch_wing(agent/two)\n"}),
+                         "agent/one", "use agent/two", "does not list")
+
+    def test_layers_catches_a_listed_wing_that_is_not_used(self):
+        self.assert_only(self.check_wings({"agent/two": "hlaunch_wing(agent/two USES agent/one)\n"}),
+                         "agent/two", "lists agent/one")
+
+    def test_layers_catches_a_wing_of_several_rooms_without_a_list(self):
+        self.assert_only(self.check_wings({}), "agent/two", "2 rooms", "no hlaunch_wing")
+
+    def test_layers_catches_a_circle_of_wings(self):
+        found = self.check_wings({"agent/two": "hlaunch_wing(agent/two USES agent/one)\n"},
+                                 **{"agent/two/c": "USES agent/one/a"})
+        self.assert_only(found, "agent/one -> agent/two -> agent/one")
 
     def test_layers_catches_grpc_in_a_core_file(self):
         found = self.check(check_layers, files={

@@ -24,9 +24,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "agent/process/descendants.h"
-#include "agent/process/process.h"
-#include "agent/worker/keeper.h"
+#include "agent/workers/process/descendants.h"
+#include "agent/workers/process/process.h"
+#include "agent/workers/worker/keeper.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 

@@ -43,7 +43,7 @@ def streams(first, count):
 
 
 def derive(token, label, size):
-    """HKDF with SHA-256 (RFC 5869), as rendezvous/trust uses it."""
+    """HKDF with SHA-256 (RFC 5869), as rendezvous/net/trust uses it."""
     key = hmac.digest(b"hlaunch token v1", token.encode(), hashlib.sha256)
     derived = block = b""
     while len(derived) < size:
@@ -82,7 +82,7 @@ def server_name(token):
 
 
 def greet(connection, name, key, head=b"hlaunch\x01"):
-    """Greets as rendezvous/trust/token_greeting.h describes."""
+    """Greets as rendezvous/net/trust/token_greeting.h describes."""
     hello = head + name.encode() + os.urandom(16) + b"\0\0"
     connection.sendall(hello)
     answer = connection.recv(8 + 16 + 32, socket.MSG_WAITALL)

@@ -17,8 +17,8 @@
 #include "agent/health/joint/roll_call.h"
 #include "comm/process_group.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/c10d/c10d_client.h"
-#include "rendezvous/listening/route.h"
+#include "rendezvous/net/socket/route.h"
+#include "rendezvous/store/c10d/c10d_client.h"
 
 namespace hlaunch {
 namespace {

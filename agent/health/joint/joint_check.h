@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "agent/health/joint/joint_report.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

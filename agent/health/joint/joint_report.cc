@@ -13,8 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
-#include "rendezvous/round/figures.h"
-#include "rendezvous/round/quorum.h"
+#include "rendezvous/round/values/figures.h"
+#include "rendezvous/round/values/quorum.h"
 
 namespace hlaunch {
 namespace {

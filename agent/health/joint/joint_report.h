@@ -10,8 +10,8 @@
 
 #include "agent/health/joint/pair_plan.h"
 #include "agent/health/local/check_result.h"
-#include "rendezvous/round/figures.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/figures.h"
+#include "rendezvous/round/values/round.h"
 
 // What the nodes of a round found when they checked themselves together. Pure.
 

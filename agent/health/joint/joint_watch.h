@@ -15,8 +15,8 @@
 #include "agent/health/joint/peer_ways.h"
 #include "comm/process_group.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/round.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/round/values/round.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "comm/process_group.h"
 #include "proto/base/clock.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

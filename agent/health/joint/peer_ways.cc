@@ -17,9 +17,9 @@
 #include "nlohmann/json.hpp"
 #include "proto/base/status_macros.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/listening/accept.h"
-#include "rendezvous/listening/connect.h"
-#include "rendezvous/partition/partition.h"
+#include "rendezvous/net/socket/accept.h"
+#include "rendezvous/net/socket/connect.h"
+#include "rendezvous/round/decide/partition.h"
 
 namespace hlaunch {
 namespace {

@@ -13,8 +13,8 @@
 #include "agent/health/joint/joint_check.h"
 #include "agent/health/local/check_result.h"
 #include "proto/base/clock.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/store/store.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/store/keys/store.h"
 
 namespace hlaunch {
 

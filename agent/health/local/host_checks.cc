@@ -20,7 +20,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/health/local/speed.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/listening/route.h"
+#include "rendezvous/net/socket/route.h"
 
 namespace hlaunch {
 namespace {

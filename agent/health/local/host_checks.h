@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "agent/devices/device_files.h"
 #include "agent/health/local/check_result.h"
+#include "agent/machine/devices/device_files.h"
 
 // The checks that try what a job will do on this host. They cannot run on a described machine. Each
 // may block for as long as the kernel, a file server or a name server takes.

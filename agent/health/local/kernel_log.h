@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agent/devices/device_files.h"
+#include "agent/machine/devices/device_files.h"
 #include "proto/base/clock.h"
 
 namespace hlaunch {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "agent/devices/find_devices.h"
-#include "agent/devices/pci_function.h"
 #include "agent/health/local/kernel_log.h"
+#include "agent/machine/devices/find_devices.h"
+#include "agent/machine/devices/pci_function.h"
 
 namespace hlaunch {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <vector>
 
-#include "agent/devices/device.h"
-#include "agent/devices/device_files.h"
 #include "agent/health/local/check_result.h"
+#include "agent/machine/devices/device.h"
+#include "agent/machine/devices/device_files.h"
 
 // The checks that read what the kernel shows of a machine, real or described by a tree of files.
 //

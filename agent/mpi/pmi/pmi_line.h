@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "agent/worker/spawn_request.h"
+#include "agent/workers/worker/spawn_request.h"
 
 // The protocol PMI-1, which MPICH, MVAPICH and Intel MPI use to talk to their launcher. A request
 // is one line, `cmd=NAME key=value …`, except for spawn, which is a block of lines from

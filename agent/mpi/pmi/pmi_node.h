@@ -14,10 +14,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/mpi/mpi_ranks.h"
-#include "agent/mpi/node_message.h"
 #include "agent/mpi/pmi/pmi_line.h"
-#include "agent/worker/spawn_request.h"
+#include "agent/mpi/serve/mpi_ranks.h"
+#include "agent/mpi/serve/node_message.h"
+#include "agent/workers/worker/spawn_request.h"
 #include "proto/contract/ids.h"
 
 namespace hlaunch {

@@ -26,9 +26,9 @@
 #include "proto/base/log.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/listening/accept.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/listening/peer/loopback_peer.h"
+#include "rendezvous/net/peer/loopback_peer.h"
+#include "rendezvous/net/socket/accept.h"
+#include "rendezvous/net/socket/listen.h"
 
 namespace hlaunch {
 namespace {

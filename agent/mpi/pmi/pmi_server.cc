@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/mpi/awaited_notice.h"
-#include "agent/mpi/node_exchange.h"
 #include "agent/mpi/pmi/pmi_port.h"
+#include "agent/mpi/serve/awaited_notice.h"
+#include "agent/mpi/serve/node_exchange.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "proto/base/log.h"

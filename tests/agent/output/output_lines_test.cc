@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
 namespace {

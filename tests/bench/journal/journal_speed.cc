@@ -16,10 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
-#include "rendezvous/grpc/journal.h"
-#include "rendezvous/grpc/journal_format.h"
 #include "rendezvous/job/job_registry.h"
 #include "rendezvous/job/job_rendezvous.h"
+#include "rendezvous/rpc/journal.h"
+#include "rendezvous/rpc/journal_format.h"
 #include "tests/rendezvous/rounds.h"
 
 namespace hlaunch {

@@ -20,7 +20,7 @@ import lab
 import trust_test
 
 PORT = 29400
-KUBE_API = lab.ROOT / "tests/rendezvous/kubernetes/kube_api.py"
+KUBE_API = lab.ROOT / "tests/rendezvous/failover/kubernetes/kube_api.py"
 
 
 class Witnesses:

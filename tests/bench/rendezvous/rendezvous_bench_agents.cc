@@ -19,9 +19,9 @@
 #include "grpcpp/completion_queue.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/clock.h"
-#include "rendezvous/grpc/convert.h"
-#include "rendezvous/grpc/grpc_transport.h"
-#include "rendezvous/trust/trust.h"
+#include "rendezvous/net/trust/trust.h"
+#include "rendezvous/rpc/convert.h"
+#include "rendezvous/rpc/grpc_transport.h"
 
 // The conversations of many agents with one rendezvous, each on its own connection, without real
 // agents: they join, say that they run the round, and send signs of life.

@@ -18,11 +18,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
-#include "rendezvous/grpc/rendezvous_server.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/jobs.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/trust/trust.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/net/trust/trust.h"
+#include "rendezvous/rpc/rendezvous_server.h"
 
 // The real rendezvous of a job of AGENTS nodes on a free port of loopback. Prints the port, then
 // for every line on its standard input one line of JSON with its costs so far. Ends with its

@@ -31,7 +31,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/c10d/c10d_protocol.h"
+#include "rendezvous/store/c10d/c10d_protocol.h"
 
 namespace hlaunch {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
-#include "rendezvous/c10d/store_proxy.h"
-#include "rendezvous/listening/listen.h"
-#include "rendezvous/trust/sealed_stream.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/net/trust/sealed_stream.h"
+#include "rendezvous/store/c10d/store_proxy.h"
 
 int main(int argc, char** argv) {
   int port = 0;

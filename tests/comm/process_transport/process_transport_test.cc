@@ -24,8 +24,8 @@
 #include "comm/connection/connect.h"
 #include "comm/process_transport/event_poll.h"
 #include "comm/process_transport/failure_record.h"
-#include "rendezvous/c10d/c10d_client.h"
-#include "rendezvous/listening/listen.h"
+#include "rendezvous/net/socket/listen.h"
+#include "rendezvous/store/c10d/c10d_client.h"
 #include "tests/fakes/memory_store.h"
 #include "tests/rendezvous/store_fixtures.h"
 

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/job/make_job_spec.h"
-#include "launcher/job/token.h"
-#include "launcher/options/parse_options.h"
+#include "launcher/cli/options/parse_options.h"
+#include "launcher/job/spec/make_job_spec.h"
+#include "launcher/job/spec/token.h"
 #include "nlohmann/json.hpp"
 
 namespace hlaunch {

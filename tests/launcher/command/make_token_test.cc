@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/job/token.h"
+#include "launcher/job/spec/token.h"
 
 namespace hlaunch {
 namespace {

@@ -4,8 +4,8 @@
 #include "rendezvous/job/answer_pace.h"
 
 #include "gtest/gtest.h"
-#include "rendezvous/front/traffic_watch.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/net/port/traffic_watch.h"
 
 namespace hlaunch {
 namespace {

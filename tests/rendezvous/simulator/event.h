@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/round.h"
-#include "rendezvous/witness/witness_message.h"
+#include "rendezvous/round/values/round.h"
+#include "rendezvous/voter/witness_message.h"
 
 // The events of a simulation, and the queue that orders them by time.
 

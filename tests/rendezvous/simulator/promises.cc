@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/restart/exit_set.h"
+#include "rendezvous/round/decide/exit_set.h"
 
 namespace hlaunch {
 namespace {

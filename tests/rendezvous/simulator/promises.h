@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/round/job_record.h"
-#include "rendezvous/table/round_table.h"
+#include "rendezvous/round/table/round_table.h"
+#include "rendezvous/round/values/job_record.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"
 
 // Checks what RoundTable promises against what the simulation knows: which agents live, what the

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "agent/worker/fence.h"
-#include "rendezvous/round/lease.h"
+#include "agent/workers/worker/fence.h"
+#include "rendezvous/round/values/lease.h"
 #include "tests/rendezvous/simulator/event.h"
 
 namespace hlaunch {

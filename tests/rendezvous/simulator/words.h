@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "rendezvous/round/job_record.h"
-#include "rendezvous/round/round.h"
+#include "rendezvous/round/values/job_record.h"
+#include "rendezvous/round/values/round.h"
 
 // Texts of messages, records and the status for a simulation's trace. Each text contains every
 // part of the value in which two builds could differ.

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/unique_fd.h"
-#include "rendezvous/listening/connect.h"
+#include "rendezvous/net/socket/connect.h"
 #include "tests/fakes/memory_store.h"
 
 namespace hlaunch {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/workers/worker/worker_env.h"
+#include "agent/workers/worker/worker_spec.h"
+#include "rendezvous/round/values/round.h"
+
+namespace asio {
+class io_context;
+}
+
+namespace hlaunch {
+
+// A rank of this node that holds up the job, or one of several that hold up each other. A value.
+struct HangCulprit {
+  int local_rank = 0;
+  std::string reason;  // "hangs: it has not come to all_reduce number 1204 of …", in one line.
+};
+
+// Watches the ranks of one round through torch's flight recorders. When they have come to a
+// standstill, it tells a person which rank holds them up and what that rank does. Node rank 0
+// judges for all nodes.
+//
+// Belongs to the loop thread. It asks each rank one or two questions every few seconds.
+class HangWatch {
+ public:
+  // Called from the loop with each culprit on this node; may not destroy the watch.
+  using OnHang = std::function<void(const HangCulprit&)>;
+
+  // Null if there is nothing to watch: there is no tap, --hang-timeout is off, the worker starts
+  // others itself, or a worker holds the master store and there are several nodes.
+  static std::unique_ptr<HangWatch> Open(asio::io_context& loop, const Assignment& assignment,
+                                         const WorkerSpec& spec, const NodeFacts& facts,
+                                         OnHang on_hang);
+  ~HangWatch();
+
+  // Process `pid`, a child of this one, runs that worker until Ended.
+  void Started(int local_rank, pid_t pid);
+  void Ended(int local_rank, bool succeeded);
+
+  // Describes for a person what stands still at this moment, if it was not reported before. Empty
+  // if nothing stands still, if the standstill has just begun, or if another node judges.
+  std::string standstill() const;
+
+  std::vector<pid_t> tools() const;  // Children of this process that are not workers.
+
+ private:
+  struct State;
+  explicit HangWatch(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hlaunch

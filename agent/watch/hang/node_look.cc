@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/watch/hang/node_look.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/watch/hang/flight_record.h"
+#include "agent/watch/hang/rank_activity.h"
+#include "agent/watch/hang/tap.h"
+#include "agent/watch/hang/tap_request.h"
+#include "agent/watch/hang/user_place.h"
+#include "agent/watch/stall/stack_dump.h"
+#include "agent/watch/stall/stack_text.h"
+#include "agent/workers/process/descendants.h"
+#include "asio/io_context.hpp"
+#include "comm/record/recorded_calls.h"
+#include "proto/base/log.h"
+
+namespace hlaunch {
+
+namespace {
+
+constexpr Duration kPatience = std::chrono::seconds(15);
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "" : path.substr(0, slash);
+}
+
+// A script reports nothing before it imports torch; it may be stuck there.
+bool IsPython(pid_t pid) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error);
+  return !error && absl::StartsWith(program.filename().string(), "python");
+}
+
+}  // namespace
+
+// Looks at one rank: its questions are asked one after the other.
+class NodeLook::RankLook {
+ public:
+  RankLook(asio::io_context& loop, const LookPlan& plan, int local_rank)
+      : loop_(loop), plan_(plan) {
+    picture_.rank = plan.first_rank + local_rank;
+    picture_.local_rank = local_rank;
+    picture_.host = plan.host;
+  }
+
+  void Started(pid_t pid) {
+    picture_.pid = pid;
+    started_ = MonotonicClock().Now();
+  }
+
+  void Ended(bool succeeded) {
+    alive_ = false;
+    picture_.ended = succeeded;
+    picture_.died = !succeeded;
+    picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
+    picture_.waits = picture_.on_device = picture_.flows = picture_.child_works = false;
+    for (GroupPicture& group : picture_.groups) {
+      for (CollectiveCall& call : group.latest) call.inside = false;
+      for (PeerCalls& calls : group.peers) calls.unfinished = 0;
+    }
+  }
+
+  void Begin(std::function<void()> done) {
+    done_ = std::move(done);
+    now_ = MonotonicClock().Now();
+    if (!alive_ || picture_.pid == 0) return End();
+    server_ = FindTapServer(plan_.tap, picture_.rank, picture_.pid);
+    if (still_) moved_ += BytesMoved(server_) - moved_before_;
+    if (server_ == 0) {
+      LookAtProcess(picture_.pid);
+      still_ = now_ - started_ >= plan_.patience && !picture_.busy && IsPython(picture_.pid);
+      return End();
+    }
+    const std::optional<ProcessEntry> process = ReadProcess(server_);
+    if (process && (process->state == 'T' || process->state == 't')) return NoteStopped();
+    records_ = Records();
+    if (asked_ == server_ && !picture_.groups.empty()) return AskRecorder(0);
+    // What a program loads later may bring a recorder.
+    Ask("", [this](const Answer& handlers) {
+      records_.answered = !absl::IsDeadlineExceeded(handlers.status());
+      if (!records_.answered) return OnRecords();
+      if (asked_ != server_) too_long_.clear();
+      asked_ = server_;
+      questions_ = RecorderQuestions(handlers.ok() ? *handlers : "");
+      std::erase_if(questions_, [this](const auto& one) { return too_long_.count(one) > 0; });
+      picture_.hidden = !too_long_.empty();
+      AskRecorder(0);
+    });
+  }
+
+  bool still() const { return alive_ && still_; }
+  bool ended() const { return picture_.ended; }
+  const RankPicture& picture() const { return picture_; }
+  pid_t tool() const { return dump_ ? dump_->tool() : 0; }
+
+ private:
+  using Answer = absl::StatusOr<std::string>;
+
+  void Ask(const std::string& what, std::function<void(Answer)> then) {
+    request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what, std::move(then),
+                     plan_.answer_limit);
+  }
+
+  // A stopped process would leave the question unanswered.
+  void NoteStopped() {
+    picture_.answers = false;
+    still_ = true;
+    LookAtProcess(server_);
+    End();
+  }
+
+  // What the rank's recorders have answered in this look.
+  struct Records {
+    bool answered = true;  // All of them.
+    std::string progress;
+    std::optional<FlightRecord> record;  // Of all together.
+  };
+
+  void AskRecorder(size_t number) {
+    if (number == questions_.size()) return OnRecords();
+    Ask(questions_[number], [this, number](const Answer& json) {
+      if (absl::IsResourceExhausted(json.status())) {
+        NoteTooLong(number);
+        return AskRecorder(number);
+      }
+      if (!json.ok() && !absl::IsNotFound(json.status())) {
+        records_.answered = false;
+        return OnRecords();
+      }
+      if (json.ok()) AddRecord(*json);
+      AskRecorder(number + 1);
+    });
+  }
+
+  // Such a record takes too long to read, so the server is not asked for it again.
+  void NoteTooLong(size_t number) {
+    too_long_.insert(questions_[number]);
+    questions_.erase(questions_.begin() + static_cast<ptrdiff_t>(number));
+    if (std::exchange(picture_.hidden, true)) return;
+    LogWarning(absl::StrCat("the flight record of rank ", picture_.rank,
+                            " is too long to be read (8 MiB): hangs in which it takes part cannot "
+                            "be explained. TORCH_FR_BUFFER_SIZE=2000 keeps it short"));
+  }
+
+  void AddRecord(const std::string& json) {
+    absl::StrAppend(&records_.progress, FlightProgress(json));
+    std::optional<FlightRecord> more = ParseFlightRecord(json);
+    if (!more) return;
+    if (!records_.record) {
+      records_.record = std::move(more);
+      return;
+    }
+    FlightRecord& record = *records_.record;
+    record.in_p2p |= more->in_p2p;
+    record.device_in_p2p |= more->device_in_p2p;
+    record.calls += more->calls;
+    for (GroupPicture& group : more->groups) {
+      if (record.groups.size() < kMaxGroupsOfRank) record.groups.push_back(std::move(group));
+    }
+  }
+
+  void OnRecords() {
+    picture_.answers = records_.answered;
+    const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
+    const std::string progress =
+        records_.answered ? absl::StrCat(records_.progress, own.progress) : progress_;
+    still_ = picture_.recorded && progress == progress_;
+    if (!still_) {
+      progress_ = progress;
+      still_since_ = now_;
+      picture_.place.clear();
+      picture_.holds_interpreter = picture_.waits = picture_.in_store = dumped_ = false;
+    }
+    LookAtProcess(server_);
+    if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
+    if (!still_ || !records_.answered) return End();
+    Ask("wait_counter_values", [this](const Answer& counters) {
+      picture_.in_store = counters.ok() && WaitsForStore(*counters);
+      AskForGroups();
+    });
+  }
+
+  void TakeRecord(FlightRecord record, const OwnCalls& own) {
+    picture_.recorded = true;
+    picture_.moved = moved_ + static_cast<uint64_t>(record.calls + own.calls);
+    picture_.groups = std::move(record.groups);
+    const size_t room = kMaxGroupsOfRank - std::min(kMaxGroupsOfRank, picture_.groups.size());
+    picture_.groups.insert(
+        picture_.groups.end(), own.groups.begin(),
+        own.groups.begin() + static_cast<ptrdiff_t>(std::min(room, own.groups.size())));
+    for (GroupPicture& group : picture_.groups) Complete(&group);
+    // A rank that waits for its device asks it again and again.
+    picture_.on_device =
+        picture_.busy && !picture_.child_works && (record.device_in_p2p || DeviceIsInside());
+    if (picture_.on_device) picture_.busy = false;
+    picture_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && picture_.on_device);
+  }
+
+  bool DeviceIsInside() const {
+    return std::any_of(picture_.groups.begin(), picture_.groups.end(),
+                       [](const auto& group) { return !group.backend.empty() && IsInside(group); });
+  }
+
+  // Adds what Python has told of the group.
+  void Complete(GroupPicture* group) const {
+    const auto known = groups_.find(std::string(TorchName(group->name)));
+    if (known == groups_.end()) return;
+    if (group->members.empty()) group->members = known->second.members;
+    const std::string& description = known->second.description;
+    if (!description.empty() && description != "undefined") group->description = description;
+  }
+
+  // The questions about groups and stacks need the interpreter's lock. So a rank that has not
+  // answered one of them is not asked again until it has gone on: its server would run out of
+  // threads.
+  bool MayAskPython() const { return !picture_.holds_interpreter; }
+
+  void AskForGroups() {
+    const bool known = std::all_of(
+        picture_.groups.begin(), picture_.groups.end(), [this](const GroupPicture& group) {
+          return !group.members.empty() || groups_.count(std::string(TorchName(group.name))) > 0;
+        });
+    if (known || !MayAskPython()) return AskForStack();
+    Ask("hlaunch_groups", [this](const Answer& json) {
+      NoteAnswer(json);
+      if (json.ok()) groups_ = ParseGroups(*json);
+      for (GroupPicture& group : picture_.groups) {
+        groups_.try_emplace(std::string(TorchName(group.name)));  // It is not asked for again.
+        Complete(&group);
+      }
+      AskForStack();
+    });
+  }
+
+  void AskForStack() {
+    // Not now_: a question that was not answered has taken its time since.
+    if (MonotonicClock().Now() - still_since_ < plan_.patience) return End();
+    if (!MayAskPython()) return dumped_ ? End() : DumpStack();
+    Ask("dump_traceback", [this](const Answer& text) {
+      NoteAnswer(text);
+      if (!MayAskPython()) return DumpStack();
+      if (text.ok()) {
+        const StackSummary stack = SummarizeStacks(*text);
+        picture_.place = UserPlace(stack);
+        picture_.waits = !stack.waits_in.empty();
+        picture_.in_p2p = picture_.in_p2p || (picture_.waits && !WaitsForGroup());
+      }
+      End();
+    });
+  }
+
+  bool WaitsForGroup() const {
+    return picture_.in_store || std::any_of(picture_.groups.begin(), picture_.groups.end(),
+                                            [](const auto& group) { return IsInside(group); });
+  }
+
+  void NoteAnswer(const Answer& answer) {
+    if (absl::IsDeadlineExceeded(answer.status())) picture_.holds_interpreter = true;
+  }
+
+  // Gets the stack by a debugger's means, because the rank does not report it itself.
+  void DumpStack() {
+    dumped_ = true;
+    const auto process = ReadProcess(server_);
+    const bool is_held = !process || process->state == 'T' || process->state == 'D';
+    if (is_held || picture_.traced) return End();  // No tool could stop the process to look.
+    dump_.emplace(loop_, std::vector<StackTarget>{TapStackTarget(*process)}, plan_.tools,
+                  plan_.dump_limit, [this](const std::vector<ProcessStacks>& found) {
+                    if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
+                    dump_.reset();
+                    End();
+                  });
+  }
+
+  void LookAtProcess(pid_t pid) {
+    const RankActivity activity = ReadActivity(pid);
+    picture_.state = activity.state;
+    picture_.kernel = activity.kernel;
+    picture_.traced = activity.traced;
+    const Duration apart = now_ - seen_at_;
+    picture_.busy = seen_ && WasBusy(*seen_, activity, apart);
+    picture_.flows = seen_ && BytesFlowed(*seen_, activity, apart);
+    seen_ = activity;
+    seen_at_ = now_;
+    LookBelow(pid, apart);
+  }
+
+  // A data loader, an upload: a rank may wait for a process that it has started.
+  void LookBelow(pid_t pid, Duration apart) {
+    const std::vector<pid_t> below = still_ ? ProcessesBelow(pid) : std::vector<pid_t>();
+    std::optional<RankActivity> activity;
+    if (!below.empty()) activity = ReadActivityOf(below);
+    picture_.child_works =
+        activity && seen_below_ && WasBusy(*seen_below_, *activity, apart) && !picture_.busy;
+    picture_.busy = picture_.busy || picture_.child_works;
+    seen_below_ = activity;
+  }
+
+  // Notes the bytes moved until now: what our questions make the process read and write must not
+  // count.
+  void End() {
+    const uint64_t moved = still_ && server_ != 0 ? BytesMoved(server_) : 0;
+    if (moved > 0) moved_before_ = moved;
+    if (moved > 0 && seen_) seen_->moved = moved;
+    picture_.still = still();
+    const std::function<void()> done = std::exchange(done_, nullptr);
+    if (done) done();
+  }
+
+  asio::io_context& loop_;
+  const LookPlan& plan_;
+  RankPicture picture_;
+  bool alive_ = true;
+  bool still_ = false;
+  pid_t server_ = 0;
+  pid_t asked_ = 0;                     // The server that has told its questions.
+  std::vector<std::string> questions_;  // That its recorders answer.
+  std::set<std::string> too_long_;      // Of these, that are not asked any more.
+  Records records_;
+  std::string progress_;  // The counters of the flight recorders.
+  Instant started_;
+  Instant still_since_;
+  Instant now_;                // When the look began.
+  bool dumped_ = false;        // In this standstill.
+  uint64_t moved_ = 0;         // Bytes moved while it stood still.
+  uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
+  std::optional<RankActivity> seen_;
+  std::optional<RankActivity> seen_below_;  // Of the processes that the rank has started.
+  Instant seen_at_;
+  std::map<std::string, KnownGroup> groups_;
+  std::optional<TapRequest> request_;
+  std::optional<StackDump> dump_;
+  std::function<void()> done_;
+};
+
+LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const NodeFacts& facts) {
+  const std::optional<Duration>& timeout = spec.hang_rule.timeout;
+  return {facts.tap,
+          facts.host,
+          assignment.first_rank,
+          spec.nproc,
+          timeout ? std::min(*timeout / 4, kPatience) : kPatience,
+          DirectoryOf(spec.argv[0])};
+}
+
+NodeLook::NodeLook(asio::io_context& loop, LookPlan plan) : plan_(std::move(plan)) {
+  for (int local_rank = 0; local_rank < plan_.workers; ++local_rank) {
+    ranks_.push_back(std::make_unique<RankLook>(loop, plan_, local_rank));
+  }
+}
+
+NodeLook::~NodeLook() = default;
+
+void NodeLook::Started(int local_rank, pid_t pid) {
+  ranks_[static_cast<size_t>(local_rank)]->Started(pid);
+}
+
+void NodeLook::Ended(int local_rank, bool succeeded) {
+  ranks_[static_cast<size_t>(local_rank)]->Ended(succeeded);
+}
+
+void NodeLook::Begin(std::function<void()> done) {
+  done_ = std::move(done);
+  under_way_ = plan_.workers + 1;
+  for (const auto& rank : ranks_) rank->Begin([this] { Finish(); });
+  Finish();
+}
+
+void NodeLook::Finish() {
+  if (--under_way_ > 0) return;
+  const std::function<void()> done = std::exchange(done_, nullptr);
+  done();
+}
+
+bool NodeLook::still() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->still(); }) ||
+         std::all_of(ranks_.begin(), ranks_.end(), [](const auto& rank) { return rank->ended(); });
+}
+
+bool NodeLook::recorded() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const auto& rank) { return rank->picture().recorded; });
+}
+
+std::vector<RankPicture> NodeLook::pictures() const {
+  std::vector<RankPicture> pictures;
+  for (const auto& rank : ranks_) pictures.push_back(rank->picture());
+  return pictures;
+}
+
+std::vector<pid_t> NodeLook::tools() const {
+  std::vector<pid_t> pids;
+  for (const auto& rank : ranks_) {
+    if (rank->tool() != 0) pids.push_back(rank->tool());
+  }
+  return pids;
+}
+
+}  // namespace hlaunch

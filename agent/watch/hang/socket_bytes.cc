@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/watch/hang/socket_bytes.h"
+
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 16;
+// Offsets in the kernel's tcp_info.
+constexpr size_t kBytesAcked = 120;  // Followed by the bytes received.
+constexpr size_t kInfoBytes = kBytesAcked + 2 * sizeof(uint64_t);
+constexpr int kMostReads = 1024;  // About 100,000 connections.
+
+// Adds the inodes of its sockets, of all kinds.
+void AddSockets(pid_t pid, std::set<uint32_t>* inodes) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(absl::StrCat("/proc/", pid, "/fd"), error), end;
+       !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const std::string target = std::filesystem::read_symlink(entry->path(), ignored).string();
+    absl::string_view number = target;
+    uint32_t inode = 0;
+    if (absl::ConsumePrefix(&number, "socket:[") && absl::ConsumeSuffix(&number, "]") &&
+        absl::SimpleAtoi(number, &inode)) {
+      inodes->insert(inode);
+    }
+  }
+}
+
+bool AskForConnections(const UniqueFd& netlink, uint8_t family) {
+  struct {
+    nlmsghdr head;
+    inet_diag_req_v2 request;
+  } message = {};
+  message.head.nlmsg_len = sizeof(message);
+  message.head.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  message.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  message.request.sdiag_family = family;
+  message.request.sdiag_protocol = IPPROTO_TCP;
+  message.request.idiag_ext = 1 << (INET_DIAG_INFO - 1);
+  message.request.idiag_states = ~0U;
+  return ::send(netlink.get(), &message, sizeof(message), 0) == sizeof(message);
+}
+
+// glibc's tcp_info ends before these fields.
+uint64_t BytesOfInfo(const char* info) {
+  uint64_t bytes[2];
+  std::memcpy(bytes, info + kBytesAcked, sizeof(bytes));
+  return bytes[0] + bytes[1];
+}
+
+uint64_t BytesOf(const char* attributes, size_t size) {
+  while (size >= sizeof(rtattr)) {
+    rtattr head;
+    std::memcpy(&head, attributes, sizeof(head));
+    if (head.rta_len < sizeof(head) || head.rta_len > size) return 0;
+    if (head.rta_type == INET_DIAG_INFO) {
+      return head.rta_len < RTA_LENGTH(kInfoBytes) ? 0 : BytesOfInfo(attributes + RTA_LENGTH(0));
+    }
+    const size_t step = std::min<size_t>(RTA_ALIGN(head.rta_len), size);
+    attributes += step;
+    size -= step;
+  }
+  return 0;
+}
+
+uint64_t BytesOfConnection(const char* data, size_t size, const std::set<uint32_t>& inodes) {
+  inet_diag_msg connection;
+  if (size < sizeof(connection)) return 0;
+  std::memcpy(&connection, data, sizeof(connection));
+  if (inodes.count(connection.idiag_inode) == 0) return 0;
+  return BytesOf(data + sizeof(connection), size - sizeof(connection));
+}
+
+// Adds the bytes in one answer. Returns false if it was the last answer.
+bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, uint64_t* bytes) {
+  while (size >= sizeof(nlmsghdr)) {
+    nlmsghdr head;
+    std::memcpy(&head, data, sizeof(head));
+    if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > size) return false;
+    if (head.nlmsg_type == NLMSG_DONE || head.nlmsg_type == NLMSG_ERROR) return false;
+    *bytes += BytesOfConnection(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN, inodes);
+    const size_t step = std::min<size_t>(NLMSG_ALIGN(head.nlmsg_len), size);
+    data += step;
+    size -= step;
+  }
+  return true;
+}
+
+}  // namespace
+
+uint64_t SocketBytes(const std::vector<pid_t>& pids) {
+  std::set<uint32_t> inodes;
+  for (const pid_t pid : pids) AddSockets(pid, &inodes);
+  uint64_t bytes = 0;
+  if (inodes.empty()) return 0;
+  std::vector<char> buffer(kBufferBytes);
+  for (const uint8_t family : {AF_INET, AF_INET6}) {
+    const UniqueFd netlink(
+        ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
+    if (!netlink.valid() || !AskForConnections(netlink, family)) return bytes;
+    for (int i = 0; i < kMostReads; ++i) {
+      const ssize_t n = ::recv(netlink.get(), buffer.data(), buffer.size(), 0);
+      if (n <= 0 || !Take(buffer.data(), static_cast<size_t>(n), inodes, &bytes)) break;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace hlaunch

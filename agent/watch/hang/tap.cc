@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/watch/hang/tap.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/workers/process/descendants.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/user_files.h"
+#include "proto/contract/env_contract.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr size_t kMaxServers = 4096;
+constexpr int kMostGenerations = 16;        // From a worker to its server.
+constexpr size_t kMaxSocketNameBytes = 24;  // "/<rank>.<pid>"
+constexpr char kShortParent[] = "/tmp";     // Where TMPDIR will not do.
+
+// An entry point for torch would be shorter, but show up among the installed packages.
+constexpr char kSite[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Python imports this when it starts. It has hlaunch_tap told when torch is imported, and then does
+what the environment's own sitecustomize does."""
+
+import os
+import sys
+
+
+class _AfterTorch(object):
+    def __init__(self):
+        self.busy = False
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" or self.busy:
+            return None
+        self.busy = True
+        try:
+            from importlib.util import find_spec
+            spec = find_spec(name)
+        finally:
+            self.busy = False
+        if spec is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            _tell(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _tell(torch):
+    if hasattr(torch, "_import_device_backends"):  # torch 2.5 and later.
+        import hlaunch_tap
+        hlaunch_tap.register()
+
+
+def _run_next():
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+    here = os.path.dirname(os.path.abspath(__file__))
+    others = [path for path in sys.path if os.path.abspath(path) != here]
+    spec = PathFinder.find_spec(__name__, others)
+    if spec is not None:
+        sys.modules[__name__] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[__name__])
+
+
+if sys.version_info >= (3, 5):
+    if "torch" in sys.modules:  # This process is a fork of one that has imported it.
+        _tell(sys.modules["torch"])
+    else:
+        sys.meta_path.insert(0, _AfterTorch())
+    _run_next()
+)py";
+
+// It swallows all errors, because the script did not ask for it. The server object is never
+// destroyed, since that would write to stderr at the end of every rank. Its socket is removed
+// before the interpreter ends, so that no question comes while it ends.
+constexpr char kModule[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Opens torch's own control server in this rank for the hlaunch that started it: HLAUNCH_TAP=0
+switches it off. sitecustomize calls register() at the end of `import torch`."""
+
+import os
+import sys
+
+
+def register():
+    # hlaunch sets both names. The second one is for torch before 2.2; a later torch warns of it.
+    if "TORCH_NCCL_ASYNC_ERROR_HANDLING" in os.environ:
+        os.environ.pop("NCCL_ASYNC_ERROR_HANDLING", None)
+    try:
+        _open(os.environ.get("HLAUNCH_TAP", ""), os.environ.get("RANK", ""))
+    except Exception:  # No import may fail for this.
+        pass
+
+
+def _open(directory, rank):
+    if not os.path.isabs(directory) or not rank.isdigit() or _is_child():
+        return
+    if os.environ.get("TORCH_WORKER_SERVER_SOCKET"):
+        return
+    import atexit
+    import ctypes
+    from torch._C import _distributed_c10d as c10d
+    _record()
+    path = os.path.join(directory, "%s.%d" % (rank, os.getpid()))
+    server = _quietly(c10d._WorkerServer, path)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+    atexit.register(_remove, path, os.getpid())
+    if hasattr(c10d, "_register_handler"):
+        c10d._register_handler("hlaunch_groups", _groups)
+    _show_stacks()
+
+
+def _show_stacks():
+    """The server cannot while something holds Python's lock; faulthandler needs no lock."""
+    import faulthandler
+    import signal
+    number = signal.SIGRTMAX - 7  # As hlaunch.heartbeat() has it. No common program uses it.
+    if signal.getsignal(number) == signal.SIG_DFL:
+        faulthandler.register(number, file=os.memfd_create("hlaunch-stacks"), all_threads=True)
+
+
+def _is_child():
+    """A data loader and its like, which have the rank of the worker that made them."""
+    made = sys.modules.get("multiprocessing.process")
+    return made is not None and made.parent_process() is not None
+
+
+def _record():
+    """Before torch 2.13 the flight recorder is off unless somebody wants it; torch 2.9 and later
+    warn of the second name."""
+    import torch
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    names = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
+    if version < (2, 13) and not any(name in os.environ for name in names):
+        for name in names if version < (2, 9) else names[:1]:
+            os.environ[name] = "2000"
+
+
+def _quietly(make, path):
+    """The server greets with a warning."""
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        return make(path)
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+        os.close(nowhere)
+
+
+def _remove(path, pid):
+    if os.getpid() == pid:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def _groups(request, response):
+    """Which ranks a process group has, and what it is for: the flight recorder does not know the
+    first of gloo's groups, and neither of hlaunch's."""
+    groups = {}
+    try:
+        import json
+        c10d = sys.modules.get("torch.distributed.distributed_c10d")
+        if c10d is not None:
+            for group, ranks in list(c10d._world.pg_group_ranks.items()):
+                if group in c10d._world.pg_names:  # Others are those that it is no member of.
+                    groups[c10d._world.pg_names[group]] = {
+                        "ranks": sorted(ranks), "desc": getattr(group, "group_desc", "") or ""}
+        response.set_content(json.dumps(groups), "application/json")
+        response.set_status(200)
+    except Exception:
+        response.set_status(500)
+)py";
+
+// The message says why, but not where.
+absl::Status WritePackages(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return absl::UnavailableError(error.message());
+  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(directory, "/sitecustomize.py"), kSite));
+  return WriteWholeFile(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
+}
+
+absl::Status CannotMake(const std::string& path, absl::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("no directory for torch's control servers at ", path, ": ", why));
+}
+
+// True if handling a signal does not disturb the process: it computes, or is in a call that the
+// kernel restarts. A sleep or a poll would end early.
+bool BearsSignals(const ProcessEntry& process) {
+  constexpr int kRestarted[] = {SYS_read,  SYS_write, SYS_openat, SYS_wait4,
+                                SYS_futex, SYS_flock, SYS_fsync,  SYS_fdatasync};
+  if (process.state == 'R') return true;
+  const std::string call = ReadSmallFile(absl::StrCat("/proc/", process.pid, "/syscall"));
+  int number = -1;
+  return absl::SimpleAtoi(absl::string_view(call).substr(0, call.find(' ')), &number) &&
+         std::find(std::begin(kRestarted), std::end(kRestarted), number) != std::end(kRestarted);
+}
+
+bool CameFrom(pid_t pid, pid_t ancestor) {
+  for (int i = 0; i < kMostGenerations; ++i) {
+    if (pid == ancestor) return true;
+    const auto process = ReadProcess(pid);
+    if (!process || process->parent <= 1) return false;
+    pid = process->parent;
+  }
+  return false;
+}
+
+std::string NameBelow(const std::string& parent) { return absl::StrCat(parent, "/tap_XXXXXX"); }
+
+bool IsTooLong(const std::string& tap) {
+  return tap.size() + kMaxSocketNameBytes >= sizeof(sockaddr_un::sun_path);
+}
+
+absl::StatusOr<std::unique_ptr<AgentDirectory>> MakeOwn() {
+  absl::Status why;
+  for (const std::string& parent : {TemporaryDirectory(), std::string(kShortParent)}) {
+    auto own = AgentDirectory::Make(parent);
+    if (own.ok() && !IsTooLong(NameBelow((*own)->path()))) return own;
+    why = CannotMake(parent, own.ok() ? "the name is too long" : own.status().message());
+  }
+  return why;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
+  std::unique_ptr<AgentDirectory> own;
+  std::string path = NameBelow(parent);
+  if (parent.empty() || IsTooLong(path)) {
+    HLAUNCH_ASSIGN_OR_RETURN(own, MakeOwn());
+    path = NameBelow(own->path());
+  }
+  if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));
+  std::unique_ptr<Tap> tap(new Tap(path, std::move(own)));
+  const absl::Status written = WritePackages(TapPackages(path));
+  if (!written.ok()) return CannotMake(path, written.message());
+  return tap;
+}
+
+bool WantsTap(const std::vector<std::string>& env) {
+  return std::find(env.begin(), env.end(), absl::StrCat(kEnvTap, "=0")) == env.end();
+}
+
+Tap::~Tap() {
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+std::string TapPackages(absl::string_view tap) { return absl::StrCat(tap, "/python"); }
+
+std::vector<pid_t> TapServers(const std::string& tap, Rank rank) {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  const std::string prefix = absl::StrCat(rank, ".");
+  for (std::filesystem::directory_iterator entry(tap, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    absl::string_view rest = name;
+    pid_t pid = 0;
+    if (absl::ConsumePrefix(&rest, prefix) && absl::SimpleAtoi(rest, &pid)) pids.push_back(pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  if (pids.size() > kMaxServers) pids.resize(kMaxServers);
+  return pids;
+}
+
+pid_t FindTapServer(const std::string& tap, Rank rank, pid_t worker) {
+  for (const pid_t pid : TapServers(tap, rank)) {
+    if (CameFrom(pid, worker)) return pid;
+  }
+  return 0;
+}
+
+StackTarget TapStackTarget(const ProcessEntry& process) {
+  const int file = BearsSignals(process) ? FindStacksFile(process.pid) : -1;
+  if (file < 0) return {process};
+  return {process, SIGRTMAX - kTapSignalBelowMax, file};
+}
+
+std::string TapSocketPath(absl::string_view tap, Rank rank, pid_t pid) {
+  return absl::StrCat(tap, "/", rank, ".", pid);
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/workers/fork_server/python_side.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hlaunch {
+namespace {
+
+constexpr char kSite[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Python imports this when a fork server starts. The server's call returns in each rank, which then
+does what the environment's own sitecustomize does."""
+
+import os
+import sys
+
+
+def _serve():
+    here = os.path.dirname(os.path.abspath(__file__))
+    _, _, others = os.environ["PYTHONPATH"].partition(os.pathsep)  # The first one is this folder.
+    if others:
+        os.environ["PYTHONPATH"] = others
+    else:
+        del os.environ["PYTHONPATH"]
+    import hlaunch_fork_server
+    del sys.modules["hlaunch_fork_server"]
+    for path in [path for path in sys.path if os.path.abspath(path) == here]:
+        sys.path.remove(path)
+        sys.path_importer_cache.pop(path, None)
+    hlaunch_fork_server.serve()
+
+
+def _run_next():
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+    spec = PathFinder.find_spec(__name__)
+    if spec is None:
+        raise ImportError("there is no other sitecustomize", name=__name__)  # As if we were none.
+    sys.modules[__name__] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[__name__])
+
+
+if os.environ.pop("HLAUNCH_FORK_SERVER", None) is not None:
+    try:
+        if sys.version_info < (3, 7):
+            raise RuntimeError("Python %d.%d is too old for --preload" % sys.version_info[:2])
+        _serve()
+    except BaseException as error:  # The script must not run here.
+        sys.stderr.write("%s: %s\n" % (type(error).__name__, error))
+        os._exit(4)
+_run_next()
+)py";
+
+constexpr char kServer[] = R"py(# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""The fork server of a node: it imports modules once, and each rank is a fork of it. serve() returns
+in the ranks, where Python then runs the script as if it had just started.
+
+A message is its length in four bytes and words that end with a zero byte. The agent says
+  plan MODULES KIND SCRIPT NAMES  what to import, for which script, and the variables that ranks do
+                                  not share; all of these are lists with commas but for the script
+  check                           whether the imported files are still the same
+  fork NUMBER AGENT CPUS ENTRY... become a rank; with its descriptors and one that says go
+and the server
+  at MODULE, skip MODULE WHY, ready MODULES, same, changed FILE, rank NUMBER PID, no NUMBER WHY
+"""
+
+import _socket
+import atexit
+import ctypes
+import gc
+import io
+import os
+import select
+import stat
+import sys
+import time
+
+# What --preload auto imports. Each was seen to leave one thread, no device and no descriptor, and
+# ranks forked from it to do what ranks do that import it themselves.
+KNOWN = ("accelerate", "lightning", "numpy", "torch", "transformers")
+
+# What must not be imported before a fork, and why.
+UNFIT = {
+    "bitsandbytes": "it asks the devices while it is imported",
+    "deepspeed": "it asks the devices while it is imported",
+    "habana_frameworks": "it opens the devices",
+    "jax": "its threads do not live through a fork",
+    "mpi4py": "MPI is started once for each process",
+    "tensorflow": "its threads do not live through a fork",
+    "torch_xla": "it opens the devices",
+}
+
+# Modules that keep a rank's variable as they are imported, and the expression by which they do that:
+# in each rank, their rank_zero_only.rank becomes its value.
+MENDED = {
+    "lightning.fabric.utilities.rank_zero": "_get_rank() or 0",
+    "lightning_fabric.utilities.rank_zero": "_get_rank() or 0",
+    "torchmetrics.utilities.prints": "int(os.environ.get('LOCAL_RANK', 0))",
+}
+
+QUIET_LIMIT = 60.0  # A module that imports nothing more for so many seconds is given up.
+READABLE = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
+PR_SET_PDEATHSIG = 1
+SIGKILL = 9
+
+
+def serve():
+    """Returns in the ranks only."""
+    try:
+        rank = serve_until_forked()
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        os._exit(4)
+    try:
+        begin(*rank)
+    except BaseException:
+        start_anew()
+
+
+def serve_until_forked():
+    """Returns what begin() is to be told, in each rank."""
+    link = Link(3)
+    words, _ = link.take()
+    plan = Plan(words)
+    libc = ctypes.CDLL(None)
+    kinds = [kind_of(fd) for fd in range(3)]
+    sys.path[:0] = plan.first_path
+    names = plan.names if plan.names != ["auto"] else in_a_child(plan.imports)
+    loaded = preload(link, libc, plan, names)
+    for folder in plan.first_path:
+        sys.path.remove(folder)
+        sys.path_importer_cache.pop(folder, None)
+    if not loaded:
+        link.say("ready", "")
+        os._exit(0)
+    files = stamps()
+    gc.collect()
+    gc.freeze()
+    link.say("ready", ",".join(loaded))
+    while True:
+        words, fds = link.take()
+        if words[0] == "check":
+            changed = [path for path, stamp in files.items() if stamp_of(path) != stamp]
+            link.say(*(("changed", changed[0]) if changed else ("same",)))
+        elif fork(link, words[1], fds):
+            return link, libc, words, fds, kinds
+
+
+class Link:
+    """The socket to the agent."""
+
+    def __init__(self, fd):
+        number = min(os.sysconf("SC_OPEN_MAX"), 1024) - 1  # The ranks' files begin at 3.
+        os.dup2(fd, number, inheritable=False)
+        os.close(fd)
+        self.socket = _socket.socket(fileno=number)
+
+    def say(self, *words):
+        data = b"".join(os.fsencode(word) + b"\0" for word in words)
+        self.socket.sendall(len(data).to_bytes(4, "little") + data)
+
+    def take(self):
+        fds = []
+        size = int.from_bytes(self._read(4, fds), "little")
+        words = self._read(size, fds).split(b"\0")[:-1]
+        return [os.fsdecode(word) for word in words], fds
+
+    def _read(self, size, fds):
+        data = b""
+        while len(data) < size:
+            part, extra, _, _ = self.socket.recvmsg(size - len(data), 256,
+                                                    _socket.MSG_CMSG_CLOEXEC)
+            if not part:
+                os._exit(0)  # The agent is gone, or needs no fork server any more.
+            data += part
+            for _, _, numbers in extra:
+                fds.extend(int.from_bytes(numbers[i:i + 4], sys.byteorder)
+                           for i in range(0, len(numbers), 4))
+        return data
+
+
+class Plan:
+    def __init__(self, words):
+        _, names, self.kind, self.script, unshared = words
+        self.names = names.split(",")
+        self.unshared = set(unshared.split(","))
+        safe = getattr(sys.flags, "safe_path", False)
+        # What Python puts before sys.path for this script, later than now.
+        self.first_path = [] if safe else {
+            "script": [os.path.dirname(self._file())], "module": [os.getcwd()]}.get(self.kind, [""])
+
+    def _file(self):
+        path = self.script
+        if os.path.islink(path):
+            path = os.path.join(os.path.dirname(path), os.readlink(path))
+        return os.path.realpath(path)
+
+    def imports(self):
+        """The modules of KNOWN that the script imports by itself, in its order."""
+        import ast
+        with open(self._source(), "rb") as file:
+            tree = ast.parse(file.read())
+        found = []
+        for node in top_level(tree, ast):
+            if isinstance(node, ast.Import):
+                found.extend(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                found.append(node.module)
+        return [name for name in dict.fromkeys(found) if name.partition(".")[0] in KNOWN]
+
+    def _source(self):
+        if self.kind == "script":
+            return self._file()
+        from importlib.machinery import PathFinder
+        path = None
+        for name in self.script.split("."):  # Without running the packages.
+            spec = PathFinder.find_spec(name, path)
+            path = spec.submodule_search_locations
+        if path is not None:
+            spec = PathFinder.find_spec("__main__", path)
+        return spec.origin
+
+
+def top_level(tree, ast):
+    for node in tree.body:
+        yield node
+        if isinstance(node, ast.Try):
+            for inner in top_level(node, ast):
+                yield inner
+
+
+def in_a_child(make):
+    """What make() returns, a list of words, without what it imports; empty if it fails."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writes, "\0".join(make()).encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    text = os.read(reads, 65536).decode()
+    os.close(reads)
+    os.waitpid(child, 0)
+    return text.split("\0") if text else []
+
+
+def preload(link, libc, plan, names):
+    """Returns what was imported. Each module is imported by a child of the process that has
+    imported those before it: if it must not stay, nothing of it does. The parents wait."""
+    loaded = []
+    for name in names:
+        if name in sys.modules:
+            loaded.append(name)
+            continue
+        if name.partition(".")[0] in UNFIT:
+            link.say("skip", name, UNFIT[name.partition(".")[0]])
+            continue
+        link.say("at", name)
+        parent = os.getpid()
+        reads, writes = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reads)
+            die_with(libc, parent)
+            why = try_import(name, plan, lambda: os.write(writes, b"."))
+            os.write(writes, ("!" + why).encode(errors="replace") if why else b"=")
+            if why:
+                os._exit(0)
+            os.close(writes)
+            loaded.append(name)
+            continue
+        os.close(writes)
+        why = verdict(reads, child, lambda: link.say("at", name))
+        os.close(reads)
+        if why is None:
+            os.waitpid(child, 0)
+            os._exit(0)
+        link.say("skip", name, why)
+    return loaded
+
+
+def verdict(reads, child, tick):
+    """None if the child goes on with its module, else why it is gone."""
+    why = "it ends Python while it is imported"
+    while True:
+        if not select.select([reads], [], [], QUIET_LIMIT)[0]:
+            why = "it stands still while it is imported"
+            break
+        said = os.read(reads, 4096)
+        if not said:
+            break
+        said = said.lstrip(b".")
+        if said == b"=":
+            return None
+        if said:
+            why = said[1:].decode(errors="replace")
+            break
+        tick()
+    os.kill(child, SIGKILL)
+    os.waitpid(child, 0)
+    return why
+
+
+def die_with(libc, parent):
+    libc.prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+class Ticks:
+    """Stands before the finders of modules to tell that an import goes on."""
+
+    def __init__(self, tick):
+        self.tick, self.last = tick, time.monotonic()
+
+    def find_spec(self, name, path=None, target=None):
+        now = time.monotonic()
+        if now > self.last + 1:
+            self.last = now
+            self.tick()
+
+
+def watched(names, found):
+    """A class for os.environ that records who asks for one of these names."""
+
+    class Environ(type(os.environ)):
+        def __getitem__(self, name):
+            if name in names:
+                found.append((name, who_asks()))
+            return super().__getitem__(name)
+
+    return Environ
+
+
+def who_asks():
+    frame = sys._getframe(2)
+    while frame.f_back and frame.f_globals.get("__name__") in ("os", "collections.abc"):
+        frame = frame.f_back
+    return frame.f_globals.get("__name__", "?")
+
+
+def try_import(name, plan, tick):
+    """Imports it, and returns why it must not stay; empty if it may."""
+    before = descriptors()
+    ticks, asked, plain = Ticks(tick), [], type(os.environ)
+    sys.meta_path.insert(0, ticks)
+    os.environ.__class__ = watched(plan.unshared, asked)
+    try:
+        __import__(name)
+    except BaseException as error:
+        return "%s: %s" % (type(error).__name__, str(error).partition("\n")[0])
+    finally:
+        os.environ.__class__ = plain
+        if ticks in sys.meta_path:
+            sys.meta_path.remove(ticks)
+    for variable, who in asked:
+        if who not in MENDED:
+            return "%s reads %s while it is imported" % (who, variable)
+    return why_not_to_fork(before) or why_not_ours(name, plan)
+
+
+def why_not_ours(name, plan):
+    beside = {module: path for module, path in top_modules()
+              if plan.first_path and os.path.dirname(path) == os.path.abspath(plan.first_path[0])}
+    if not beside or name.partition(".")[0] in beside and name in plan.names:
+        return ""
+    return "it imports %s, which lies beside the script" % list(beside.values())[0]
+
+
+def top_modules():
+    """The names of modules that are in no package, and the file or the folder of each."""
+    for name, module in list(sys.modules.items()):
+        path = file_of(module)
+        if path and "." not in name:
+            is_package = hasattr(module, "__path__")
+            yield name, os.path.dirname(path) if is_package else path
+
+
+def file_of(module):
+    return getattr(module, "__dict__", {}).get("__file__")
+
+
+def why_not_to_fork(before):
+    if len(os.listdir("/proc/self/task")) > 1:
+        return "it starts threads"
+    with open("/proc/self/task/%d/children" % os.getpid()) as file:
+        if file.read().strip():
+            return "it starts processes"
+    for number in descriptors() - before:
+        why = why_not_open(number)
+        if why:
+            return why
+    with open("/proc/self/maps") as file:
+        for line in file:
+            path = line.split(None, 5)[5].rstrip() if line.count(" ") > 5 and "/" in line else ""
+            if path.startswith("/dev/") and path not in READABLE:
+                return "it maps %s" % path
+    torch = sys.modules.get("torch")
+    for kind in "cuda", "xpu", "hpu":
+        asks = getattr(getattr(torch, kind, None), "is_initialized", None)
+        if asks and asks():
+            return "it starts %s" % kind
+    return ""
+
+
+def descriptors():
+    numbers = os.listdir("/proc/self/fd")  # Also the one by which they are listed.
+    return {number for number in numbers if os.path.lexists("/proc/self/fd/" + number)}
+
+
+def why_not_open(number):
+    path = os.readlink("/proc/self/fd/" + number)
+    mode = os.fstat(int(number)).st_mode
+    with open("/proc/self/fdinfo/" + number) as file:
+        flags = [int(line.split()[1], 8) for line in file if line.startswith("flags:")][0]
+    if path in READABLE or (stat.S_ISREG(mode) and flags & os.O_ACCMODE == os.O_RDONLY):
+        return ""
+    return "it leaves %s open" % path
+
+
+def stamp_of(path):
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def stamps():
+    """Of all files that were loaded: modules, and the libraries that these brought."""
+    paths = {file_of(module) for module in list(sys.modules.values())}
+    with open("/proc/self/maps") as file:
+        paths.update(line[line.index("/"):].rstrip() for line in file if "/" in line)
+    return {path: stamp_of(path) for path in paths if path and stamp_of(path)}
+
+
+def kind_of(fd):
+    try:
+        return stat.S_IFMT(os.fstat(fd).st_mode), os.isatty(fd)
+    except OSError:
+        return None
+
+
+def fork(link, number, fds):
+    """Returns True in the new process, once the agent that is its parent says go. The process
+    between the server and the rank ends at once, so the rank becomes the agent's child."""
+    why = "it has threads now" if len(os.listdir("/proc/self/task")) > 1 else ""
+    if len(fds) > 4 and "3" in descriptors() and fds[0] != 3:
+        why = "a module holds the descriptor of MPI's server"
+    if why:
+        for fd in fds:
+            os.close(fd)
+        link.say("no", number, why)
+        return False
+    reads, writes = os.pipe()
+    try:
+        between = os.fork()
+    except OSError as error:
+        between = None
+        link.say("no", number, str(error))
+    if between == 0:
+        rank = 0
+        try:
+            rank = os.fork()
+        except OSError:
+            os._exit(1)
+        if rank != 0:
+            os.write(writes, str(rank).encode())
+            os._exit(0)
+        os.close(reads)
+        os.close(writes)
+        go = fds.pop()
+        if os.read(go, 1) != b"g":
+            os._exit(0)
+        os.close(go)
+        return True
+    os.close(writes)
+    for fd in fds:
+        os.close(fd)
+    if between is not None:
+        pid = os.read(reads, 32)
+        os.waitpid(between, 0)
+        link.say(*(("rank", number, pid.decode()) if pid else ("no", number, "it cannot fork")))
+    os.close(reads)
+    return False
+
+
+def begin(link, libc, words, fds, kinds):
+    """Makes this process what a rank is before its Python reads the script."""
+    agent, cpus, entries = int(words[2]), words[3], words[4:]
+    os.environ.clear()
+    for entry in entries:
+        name, _, value = entry.partition("=")
+        os.environ[name] = value
+    os.setsid()
+    die_with(libc, agent)
+    link.socket.close()
+    for target, fd in enumerate(fds):  # They are in ascending order, from 3.
+        if fd != target:
+            os.dup2(fd, target)
+        else:
+            os.set_inheritable(fd, True)
+    for fd in fds:
+        if fd >= len(fds):
+            os.close(fd)
+    if cpus:
+        try:
+            os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(",")])
+        except OSError:
+            pass  # As when the agent starts it: it runs without.
+    if in_bad_fork():
+        start_anew()
+    for number, name, mode in (0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"):
+        if kind_of(number) != kinds[number]:
+            renew_stream(number, name, mode)
+    mend()
+
+
+def in_bad_fork():
+    torch = sys.modules.get("torch")
+    asks = getattr(getattr(torch, "_C", None), "_cuda_isInBadFork", None)
+    return asks is not None and asks()
+
+
+def start_anew():
+    """Becomes the rank in the normal way."""
+    import _signal
+    for number in _signal.SIGPIPE, _signal.SIGXFSZ:
+        _signal.signal(number, _signal.SIG_DFL)
+    with open("/proc/self/cmdline", "rb") as file:
+        words = file.read().split(b"\0")[:-1]
+    try:
+        os.execvp(words[0], words)
+    finally:
+        os._exit(127)
+
+
+def renew_stream(number, name, mode):
+    """As Python makes its standard streams, which depend on the kind of file."""
+    old = getattr(sys, "__%s__" % name)
+    if old is None or getattr(sys, name) is not old:
+        return
+    unbuffered = mode == "w" and old.write_through
+    # With -u also standard input has that mark, though it has a buffer.
+    buffer = io.open(number, mode + "b", 0 if unbuffered else -1, closefd=False)
+    raw = buffer if unbuffered else buffer.raw
+    raw.name = "<%s>" % name
+    lines = not old.write_through and (raw.isatty() or number == 2)
+    stream = io.TextIOWrapper(buffer, old.encoding, old.errors, "\n", lines,
+                              old.write_through)
+    stream.mode = mode
+    setattr(sys, name, stream)
+    setattr(sys, "__%s__" % name, stream)
+
+
+def mend():
+    """What is new in each process that imports these modules."""
+    random = sys.modules.get("numpy.random")
+    if "numpy.random.mtrand" in sys.modules and random is not None:
+        random.seed()
+    torch = sys.modules.get("torch")
+    if hasattr(torch, "default_generator"):
+        torch.default_generator.seed()
+    logging = sys.modules.get("logging")
+    if logging is not None:
+        logging._startTime = time.time_ns() if sys.version_info >= (3, 13) else time.time()
+    threading = sys.modules.get("threading")
+    if threading is not None and hasattr(threading.main_thread(), "_set_native_id"):
+        threading.main_thread()._set_native_id()  # Not every Python does it after a fork.
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:
+        process.current_process().authkey = os.urandom(32)
+    for name, value in MENDED.items():
+        module = sys.modules.get(name)
+        if module is not None:
+            module.rank_zero_only.rank = eval(value, vars(module))
+    # What is frozen is not freed as Python ends, of which some libraries complain.
+    atexit.register(gc.unfreeze)
+)py";
+
+absl::Status Cannot(const std::string& path, const std::string& why) {
+  return absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", why));
+}
+
+}  // namespace
+
+absl::Status WritePythonSide(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Cannot(directory, error.message());
+  for (const auto& [name, text] :
+       {std::pair("sitecustomize.py", kSite), std::pair("hlaunch_fork_server.py", kServer)}) {
+    const std::string path = absl::StrCat(directory, "/", name);
+    std::ofstream file(path, std::ios::trunc);
+    file << text;
+    file.close();
+    if (!file) return Cannot(path, std::strerror(errno));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hlaunch

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "launcher/cli/mpirun/take_hosts.h"
+
+#include <algorithm>
+#include <climits>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "launcher/cli/mpirun/take_words.h"
+#include "launcher/environment/scheduler/place.h"
+#include "launcher/text/parse_int.h"
+#include "launcher/text/printable.h"
+#include "proto/base/status_macros.h"
+
+namespace hlaunch {
+namespace {
+
+using absl::InvalidArgumentError;
+using absl::string_view;
+using List = std::vector<std::string>;
+
+std::string Slots(const std::string& name, int slots) {
+  const bool is_address = name.find(':') != std::string::npos;
+  return absl::StrCat(is_address ? "[" : "", name, is_address ? "]:" : ":", slots);
+}
+
+// What a scheduler gave its job. Empty `hosts`: this is in no job's script or shell.
+struct JobHosts {
+  std::string title;  // "Slurm job 17"
+  std::string starter;
+  std::vector<TargetHost> hosts;
+};
+
+JobHosts HostsOfJobAround(const Environment& environment) {
+  if (!IsInAllocation(environment)) return {};
+  const ClusterPlace place = AllocationPlace({environment, "", {}, ""});
+  JobHosts job;
+  for (const PlaceValue& value : place.values) {
+    if (value.name == "--launch-agent") job.starter = value.value;
+    if (value.name != "--hosts") continue;
+    if (auto hosts = ParseHosts(value.value); hosts.ok()) job.hosts = *std::move(hosts);
+  }
+  const string_view reason = place.reason;  // "in TITLE: …"
+  job.title = std::string(absl::StripPrefix(reason.substr(0, reason.find(": ")), "in "));
+  return job;
+}
+
+bool IsSameName(const std::string& a, const std::string& b) {
+  return a == b || absl::StartsWith(a, absl::StrCat(b, ".")) ||
+         absl::StartsWith(b, absl::StrCat(a, "."));
+}
+
+std::string NamesOf(const std::vector<TargetHost>& hosts) {
+  constexpr size_t kMost = 8;
+  List names;
+  for (size_t i = 0; i < std::min(hosts.size(), kMost); ++i) names.push_back(hosts[i].name);
+  if (hosts.size() > kMost) names.push_back(absl::StrCat("and ", hosts.size() - kMost, " more"));
+  return absl::StrJoin(names, ", ");
+}
+
+// The host of `job` that `wanted` names, with its name and slots there.
+absl::StatusOr<TargetHost> HostWithin(const JobHosts& job, const TargetHost& wanted) {
+  const auto found = std::find_if(job.hosts.begin(), job.hosts.end(), [&](const TargetHost& each) {
+    return IsSameName(each.name, wanted.name);
+  });
+  const std::string name = PrintableLine(wanted.Login());
+  if (found == job.hosts.end()) {
+    return InvalidArgumentError(absl::StrCat(
+        name, " is not in ", job.title, ", whose hosts are ", NamesOf(job.hosts),
+        "; leave it out, ", "or write --launch-agent 'ssh %h' to reach all hosts by ssh"));
+  }
+  if (!wanted.user.empty()) {
+    return InvalidArgumentError(absl::StrCat(name, ": ", job.title, " runs as its own user; leave ",
+                                             PrintableLine(wanted.user), "@ out"));
+  }
+  const int slots = wanted.slots.value_or(1);
+  if (slots > found->slots.value_or(slots)) {
+    return InvalidArgumentError(
+        absl::StrCat(name, ":", slots, ": it has ", *found->slots, " slots in ", job.title));
+  }
+  return *found;
+}
+
+// Refuses `ranks` in even parts if one of `hosts` has fewer slots in its job, which `title` names.
+absl::Status CheckEvenShare(const std::vector<TargetHost>& hosts, const std::string& title,
+                            int ranks) {
+  const int count = static_cast<int>(hosts.size());
+  int index = 0;
+  for (const TargetHost& host : hosts) {
+    const int share = ranks / count + (index++ < ranks % count ? 1 : 0);
+    if (share <= host.slots.value_or(share)) continue;
+    return InvalidArgumentError(absl::StrCat("-n ", ranks, ": ", host.name, " has ", *host.slots,
+                                             " slots in ", title, ", and its share is ", share,
+                                             "; write how many behind each host, as in ", host.name,
+                                             ":", *host.slots));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsInAllocation(const Environment& environment) {
+  const auto all_set = [&environment](std::initializer_list<const char*> names) {
+    return std::none_of(names.begin(), names.end(),
+                        [&environment](const char* name) { return environment.Get(name).empty(); });
+  };
+  for (const char* inner : {"SLURM_HET_SIZE", "JSM_NAMESPACE_SIZE", "TORCHELASTIC_RUN_ID"}) {
+    if (all_set({inner})) return false;
+  }
+  const std::string task = environment.Get("PBS_TASKNUM");
+  if (!task.empty() && task != "1") return false;  // The job's script is task 1.
+  const bool in_step = all_set({"SLURM_STEP_ID"}) || all_set({"SLURM_STEP_NUM_TASKS"});
+  if (in_step && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
+    // A shell is the first task of its step, and the other tasks have ended.
+    const bool first =
+        environment.Get("SLURM_STEP_NUM_NODES") == "1" && environment.Get("SLURM_PROCID") == "0";
+    if (!IsInShellOfSrun(environment) || !first) return false;
+  }
+  return all_set({"SLURM_JOB_ID", "SLURM_JOB_NODELIST"}) ||
+         all_set({"PBS_JOBID", "PBS_NODEFILE"}) || all_set({"LSB_JOBID", "LSB_MCPU_HOSTS"}) ||
+         all_set({"JOB_ID", "PE_HOSTFILE"});
+}
+
+absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
+  if (line.hostfile.empty() || line.hosts.empty()) return absl::OkStatus();
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.hostfile));
+  HLAUNCH_ASSIGN_OR_RETURN(const auto in_file, ParseHostfile(text, line.hostfile));
+  HLAUNCH_ASSIGN_OR_RETURN(const auto wanted, ParseHosts(line.hosts));
+  List hosts;
+  for (const TargetHost& host : wanted) {
+    const auto found = std::find_if(in_file.begin(), in_file.end(), [&host](const auto& each) {
+      return each.name == host.name && (host.user.empty() || each.user == host.user);
+    });
+    const std::string file = PrintableLine(line.hostfile);
+    if (found == in_file.end()) {
+      return InvalidArgumentError(
+          absl::StrCat("-H: ", PrintableLine(host.name), " is not in the hostfile ", file));
+    }
+    const int slots = host.slots.value_or(1);
+    if (found->slots.has_value() && slots > *found->slots) {
+      return InvalidArgumentError(absl::StrCat("-H ", PrintableLine(host.name), ":", slots,
+                                               ": it has ", *found->slots,
+                                               " slots in the hostfile ", file));
+    }
+    hosts.push_back(
+        absl::StrCat(found->user, found->user.empty() ? "" : "@", Slots(found->name, slots)));
+  }
+  line.hosts = absl::StrJoin(hosts, ",");
+  line.hostfile.clear();
+  return absl::OkStatus();
+}
+
+absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& read,
+                            MpirunLine& line) {
+  const bool own_starter =
+      (!line.shell.empty() && !line.shell_is_default) || Says(line, "--launch-agent");
+  const bool names = !line.hostfile.empty() || !line.hosts.empty();
+  if (own_starter || !names || line.hosts == kHostsOfAllocation) return absl::OkStatus();
+  const JobHosts job = HostsOfJobAround(environment);
+  if (job.hosts.empty()) return absl::OkStatus();
+  HostWish wish;
+  wish.hosts = line.hosts;
+  wish.hostfile = line.hostfile;
+  HLAUNCH_ASSIGN_OR_RETURN(const auto wanted, FindHosts(wish, read));
+  const bool counted = std::any_of(wanted.begin(), wanted.end(),
+                                   [](const TargetHost& host) { return host.slots.has_value(); });
+  const bool says_number = !line.ranks.empty() || !line.per_node.empty();
+  // A file without numbers leaves each host the slots that it has in the job.
+  const bool jobs_slots = !counted && !says_number && !line.hostfile.empty();
+  std::vector<TargetHost> hosts;
+  List words;
+  bool numbered = false;
+  int sum = 0;
+  for (const TargetHost& each : wanted) {
+    HLAUNCH_ASSIGN_OR_RETURN(const TargetHost found, HostWithin(job, each));
+    hosts.push_back(found);
+    const std::optional<int> slots = jobs_slots ? found.slots : each.slots;
+    words.push_back(slots.has_value() ? Slots(found.name, *slots) : found.name);
+    numbered = numbered || slots.has_value();
+    sum += slots.value_or(1);
+  }
+  int ranks = 0;
+  if (!counted && line.per_node.empty() && ParseInt(line.ranks, 1, INT_MAX, &ranks)) {
+    HLAUNCH_RETURN_IF_ERROR(CheckEvenShare(hosts, job.title, ranks));
+  }
+  // On each host the scheduler would tell another number.
+  if (!says_number && numbered) line.ranks = absl::StrCat(sum);
+  line.hosts = absl::StrJoin(words, ",");
+  line.hostfile.clear();
+  if (!job.starter.empty()) line.shell = job.starter;
+  return absl::OkStatus();
+}
+
+}  // namespace hlaunch

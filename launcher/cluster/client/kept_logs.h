@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "launcher/cluster/client/local_client.h"
+#include "launcher/remote/detached/detached_words.h"
+#include "proto/cluster/cluster_messages.h"
+
+namespace hlaunch {
+
+// Prints what the nodes of `job` have said until now, ordered by time, as `options` ask for it.
+// `since` is a result of ReadSince. If a node's log cannot be read, a warning on stderr says so.
+//
+// Errors: those of AskLog, if no node's log could be read.
+absl::Status ShowKeptLogs(LocalClient& client, const JobView& job, const DetachedOptions& options,
+                          const std::string& since);
+
+}  // namespace hlaunch

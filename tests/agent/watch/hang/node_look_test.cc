@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/watch/hang/node_look.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "agent/watch/hang/tap.h"
+#include "asio/io_context.hpp"
+#include "proto/base/unique_fd.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr char kRecord[] =
+    R"({"entries":[{"collective_seq_id":3,"input_dtypes":["Float"],"input_sizes":[[4]],)"
+    R"("is_p2p":false,"process_group":["0","default_pg"],"profiling_name":"gloo:all_reduce",)"
+    R"("retired":true,"state":"scheduled"}],"pg_config":{},)"
+    R"("pg_status":{"0":{"last_enqueued_collective":"3"}},"version":"2.10"})";
+
+// The server of a rank whose interpreter is held: what needs it is never answered. The process of
+// the rank is this one.
+class HeldRank {
+ public:
+  explicit HeldRank(const std::string& tap, std::string record = kRecord)
+      : record_(std::move(record)), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = TapSocketPath(tap, 0, ::getpid());
+    std::memcpy(address.sun_path, path.c_str(), path.size());
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 8), 0);
+    thread_ = std::thread([this] { Serve(); });
+  }
+  ~HeldRank() {
+    ::shutdown(listener_.get(), SHUT_RDWR);
+    thread_.join();
+  }
+
+  int records() const { return records_; }
+
+ private:
+  void Serve() {
+    std::vector<UniqueFd> waiting;
+    while (true) {
+      UniqueFd peer(::accept(listener_.get(), nullptr, nullptr));
+      if (!peer.valid()) return;
+      char question[1024] = "";
+      if (::read(peer.get(), question, sizeof question - 1) <= 0) continue;
+      const absl::string_view asked(question);
+      std::string body;
+      if (asked.find("GET /handler/ ") == 0) {
+        body = R"(["fr_trace_json"])";
+      } else if (asked.find("fr_trace_json") != asked.npos) {
+        body = record_;
+        ++records_;
+      } else if (asked.find("wait_counter_values") != asked.npos) {
+        body = "{}";
+      } else {
+        waiting.push_back(std::move(peer));
+        continue;
+      }
+      const std::string answer =
+          absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+      const ssize_t sent = ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
+      // The asker does, on a busy machine or if there is too much.
+      const bool gave_up = (sent < 0 && errno == EPIPE) || answer.size() > 8 << 20;
+      EXPECT_TRUE(sent == static_cast<ssize_t>(answer.size()) || gave_up);
+    }
+  }
+
+  const std::string record_;
+  const UniqueFd listener_;
+  std::atomic<int> records_ = 0;  // That were asked for.
+  std::thread thread_;
+};
+
+void LookOnce(asio::io_context& loop, NodeLook& look) {
+  bool done = false;
+  look.Begin([&done] { done = true; });
+  loop.restart();
+  while (!done && loop.run_one() > 0) {
+  }
+  EXPECT_TRUE(done);
+}
+
+TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  const std::string tool = absl::StrCat(tap->directory(), "/py-spy");
+  std::ofstream(tool) << "#!/bin/sh\necho 'Thread 1 (idle): \"MainThread\"'\n"
+                         "echo '    work (train.py:3)'\n";
+  ASSERT_EQ(::chmod(tool.c_str(), 0700), 0);
+  const HeldRank rank(tap->directory());
+  LookPlan plan;
+  plan.tap = tap->directory();
+  plan.workers = 1;
+  plan.tools = tap->directory();
+  plan.patience = milliseconds(250);  // Shorter than the wait for an answer.
+  plan.answer_limit = milliseconds(300);
+  plan.dump_limit = std::chrono::seconds(100);
+  NodeLook look(loop, plan);
+  look.Started(0, ::getpid());
+  // The first look does not know the rank yet. On a busy machine a flight record may come too late
+  // for its look, which then has nothing to go by.
+  int looks = 0;
+  do {
+    LookOnce(loop, look);
+  } while (++looks < 100 && !(look.still() && look.pictures()[0].answers));
+  EXPECT_GT(looks, 1);
+  EXPECT_TRUE(look.pictures()[0].holds_interpreter);
+  EXPECT_EQ(look.pictures()[0].place, "work (train.py:3)");
+}
+
+TEST(NodeLook, AsksOnlyOnceForARecordThatIsTooLong) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  const HeldRank rank(tap->directory(), std::string(9 << 20, 'x'));
+  LookPlan plan;
+  plan.tap = tap->directory();
+  plan.workers = 1;
+  plan.patience = std::chrono::seconds(100);
+  NodeLook look(loop, plan);
+  look.Started(0, ::getpid());
+  for (int i = 0; i < 100 && !look.pictures()[0].hidden; ++i) LookOnce(loop, look);
+  EXPECT_TRUE(look.pictures()[0].hidden);
+  const int before = rank.records();
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.pictures()[0].hidden);
+  EXPECT_TRUE(look.pictures()[0].answers);
+  EXPECT_EQ(rank.records(), before);
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/watch/observe/goodput.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr Instant kStart{};
+
+TEST(Goodput, SaysNothingOfAJobWithoutARestart) {
+  Goodput goodput(kStart);
+  goodput.Count(RoundStarted{}, kStart + seconds(1));
+  goodput.Count(RoundStopped{}, kStart + seconds(9));
+  EXPECT_EQ(goodput.Ran(kStart + seconds(10)), seconds(8));
+  EXPECT_EQ(goodput.Text(kStart + seconds(10)), "");
+}
+
+TEST(Goodput, SaysHowMuchOfTheTimeWorkersRanAndWhatRestartsTook) {
+  Goodput goodput(kStart);
+  Instant now = kStart;
+  goodput.Count(RoundStarted{}, now);
+  for (const Duration pause : {Duration(seconds(40)), Duration(milliseconds(4500))}) {
+    goodput.Count(RoundStopped{}, now += hours(1));
+    goodput.Count(JobRestarted{}, now += pause);
+    goodput.Count(RoundStarted{}, now);
+  }
+  EXPECT_THAT(goodput.restarts(), ElementsAre(seconds(40), milliseconds(4500)));
+  EXPECT_EQ(goodput.Text(now + minutes(12)),
+            "workers ran for 2 h 12 min of 2 h 12 min (99 %); 2 restarts took 40 s and 4.5 s");
+}
+
+TEST(Goodput, SumsUpManyRestarts) {
+  Goodput goodput(kStart);
+  Instant now = kStart;
+  goodput.Count(RoundStarted{}, now);
+  for (int i = 0; i < 5; ++i) {
+    goodput.Count(RoundStopped{}, now += seconds(10));
+    goodput.Count(JobRestarted{}, now += seconds(10));
+    goodput.Count(RoundStarted{}, now);
+  }
+  EXPECT_EQ(goodput.Text(now),
+            "workers ran for 50 s of 1 min 40 s (50 %); 5 restarts took 10 s, 10 s, 10 s and 2 "
+            "more, 50 s in all");
+}
+
+TEST(Goodput, CountsNoRestartForANodeThatCameAfterIt) {
+  Goodput goodput(kStart);
+  goodput.Count(JobRestarted{}, kStart + seconds(1));
+  goodput.Count(RoundStarted{}, kStart + seconds(1));
+  EXPECT_THAT(goodput.restarts(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace hlaunch

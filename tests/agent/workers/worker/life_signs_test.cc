@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "agent/workers/worker/life_signs.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "asio/io_context.hpp"
+#include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Stands still in the loop until after the time that was allowed before, and returns whether the
+// workers are ended then. If `client_wakes`, the rendezvous' client says a moment later that more
+// is allowed; its word comes on a timer of the loop, so the order does not depend on how busy the
+// machine is.
+bool EndsWorkersAfterAPause(bool client_wakes) {
+  asio::io_context loop(1);
+  Instant allowed = MonotonicClock().Now() + milliseconds(1200);
+  bool woken = false, ended = false;
+  LifeSigns signs(
+      loop,
+      [&](Instant) {
+        if (woken) loop.stop();
+        return allowed;
+      },
+      nullptr,
+      [&] {
+        ended = true;
+        loop.stop();
+      });
+  signs.Begin();
+  asio::steady_timer client(loop);
+  asio::post(loop, [&] {
+    std::this_thread::sleep_for(milliseconds(1800));  // This is the pause.
+    if (!client_wakes) return;
+    client.expires_after(milliseconds(10));
+    client.async_wait([&](const asio::error_code&) {
+      allowed = MonotonicClock().Now() + seconds(600);
+      woken = true;
+    });
+  });
+  loop.run_for(seconds(100));
+  return ended;
+}
+
+TEST(LifeSigns, AskAfterAPauseOnlyOnceItIsKnownWhatIsAllowedNow) {
+  EXPECT_FALSE(EndsWorkersAfterAPause(/*client_wakes=*/true));
+}
+
+TEST(LifeSigns, EndWorkersAfterAPauseIfNoMoreIsAllowed) {
+  EXPECT_TRUE(EndsWorkersAfterAPause(/*client_wakes=*/false));
+}
+
+}  // namespace
+}  // namespace hlaunch

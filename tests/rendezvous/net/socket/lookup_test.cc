@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/net/socket/lookup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/rendezvous/no_threads.h"
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(Lookup, AnswersForALiteralAtOnce) {
+  const auto found = Lookup::Start("10.1.2.3")->result();
+  ASSERT_TRUE(found.has_value() && found->ok());
+  EXPECT_THAT(**found, testing::ElementsAre("10.1.2.3"));
+}
+
+TEST(Lookup, AnswersForANameLater) {
+  const auto found = Lookup::Start("localhost")->Await(MonotonicClock().Now() + seconds(300));
+  ASSERT_TRUE(found.has_value() && found->ok());
+  EXPECT_THAT(**found, testing::Contains("127.0.0.1"));
+}
+
+TEST(Lookup, SaysThatThereIsNoThreadForTheResolver) {
+  const NoThreads out_of_threads;
+  const auto found = Lookup::Start("localhost")->result();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_TRUE(absl::IsUnavailable(found->status())) << found->status();
+}
+
+TEST(Lookup, OutlivesWhoeverAsked) {
+  for (int i = 0; i < 50; ++i) Lookup::Start("localhost");
+}
+
+}  // namespace
+}  // namespace hlaunch

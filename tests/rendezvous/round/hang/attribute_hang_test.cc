@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/hang/attribute_hang.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "rendezvous/round/hang/describe_hang.h"
+
+namespace hlaunch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr Duration kAge = std::chrono::seconds(75);
+
+CollectiveCall Call(int64_t sequence, bool inside, std::string op = "all_reduce",
+                    std::string sizes = "[4] Float") {
+  return {sequence, std::move(op), std::move(sizes), inside};
+}
+
+RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
+  RankPicture picture;
+  picture.rank = rank;
+  picture.local_rank = rank;
+  picture.host = "node0";
+  picture.pid = 100 + rank;
+  picture.recorded = picture.still = true;
+  picture.state = 'S';
+  picture.groups = std::move(groups);
+  return picture;
+}
+
+// A picture with `call` in the group of all ranks.
+RankPicture InAll(Rank rank, CollectiveCall call) {
+  return Picture(rank, {{"0", "default_pg", {}, {std::move(call)}}});
+}
+
+TEST(AttributeHang, FindsNothingWhereNobodyWaits) {
+  EXPECT_EQ(AttributeHang({}).kind, HangKind::kNone);
+  EXPECT_EQ(AttributeHang({InAll(0, Call(3, false)), InAll(1, Call(3, false))}).kind,
+            HangKind::kNone);
+}
+
+TEST(AttributeHang, NamesTheRankThatHasNotCome) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(4, true))};
+  ranks[1].place = "load (loader.py:88)";
+  ranks[1].holds_interpreter = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(verdict.waiting, ElementsAre(0, 2));
+  EXPECT_EQ(DescribeHang(verdict, ranks, kAge),
+            "no rank has gone on for 75 s. 2 of 3 ranks are in all_reduce number 4 of default_pg "
+            "([4] Float);\n  rank 1 (node0, local rank 1, pid 101) has not come to it: it holds "
+            "the interpreter in load (loader.py:88)");
+}
+
+TEST(AttributeHang, NamesTheRankThatHasExitedOrHasCalledNothingAtAll) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {}), Picture(2, {})};
+  ranks[2].ended = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("it has exited with 0"));
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(1));
+}
+
+TEST(AttributeHang, FailsOneThatWaitsWhereTheCulpritHasExited) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {})};
+  ranks[1].ended = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(0));
+  EXPECT_THAT(DescribeCulprit(verdict, ranks, 0, kAge),
+              HasSubstr("hangs: rank 1 has exited, and it waits in all_reduce number 1"));
+}
+
+TEST(AttributeHang, FollowsAChainToItsEnd) {
+  // Rank 0 waits for rank 1 in one group; rank 1 waits for rank 2 in another.
+  const std::vector<RankPicture> ranks = {
+      Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}}}),
+      Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}}, {"2", "tp", {1, 2}, {Call(9, true)}}}),
+      Picture(2, {{"2", "tp", {1, 2}, {Call(8, false)}}})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_EQ(verdict.group, "tp");
+}
+
+TEST(AttributeHang, CallsAGroupWithoutADescriptionByItsName) {
+  for (const char* description : {"", "undefined"}) {
+    EXPECT_EQ(AttributeHang({Picture(0, {{"3", description, {0, 1}, {Call(5, true)}}}),
+                             Picture(1, {{"3", description, {0, 1}, {Call(4, false)}}})})
+                  .group,
+              "group 3");
+  }
+}
+
+TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
+  const std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(1, true)}}}),
+                                          Picture(1, {{"2", "tp", {0, 1}, {Call(1, true)}}})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kCrossed);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  const std::string text = DescribeHang(verdict, ranks, kAge);
+  EXPECT_THAT(text, HasSubstr("different orders"));
+  EXPECT_THAT(text, HasSubstr("\n  rank 0: in all_reduce number 1 of dp"));
+  EXPECT_THAT(text, HasSubstr("\n  rank 1: in all_reduce number 1 of tp"));
+}
+
+TEST(AttributeHang, NamesTheMinorityThatCallsSomethingElse) {
+  for (const CollectiveCall& other :
+       {Call(2, true, "all_gather"), Call(2, true, "all_reduce", "[8] Float")}) {
+    const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
+                                            InAll(2, other)};
+    const HangVerdict verdict = AttributeHang(ranks);
+    EXPECT_EQ(verdict.kind, HangKind::kMismatch);
+    EXPECT_THAT(verdict.culprits, ElementsAre(2));
+    EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("\n  ranks 0,1: all_reduce"));
+  }
+}
+
+TEST(AttributeHang, BlamesNobodyOfTwoThatDiffer) {
+  EXPECT_THAT(
+      AttributeHang({InAll(0, Call(2, true)), InAll(1, Call(2, true, "broadcast"))}).culprits,
+      IsEmpty());
+}
+
+TEST(AttributeHang, AcceptsSizesThatMayDiffer) {
+  EXPECT_EQ(AttributeHang({InAll(0, Call(2, true, "all_to_all", "[1] Float")),
+                           InAll(1, Call(2, true, "all_to_all", "[2] Float"))})
+                .kind,
+            HangKind::kAllInside);
+}
+
+TEST(AttributeHang, LooksAtTheNetworkWhereAllHaveCome) {
+  const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kAllInside);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("look at the network"));
+}
+
+TEST(AttributeHang, NamesWhoIsNotInTheStoreWhileOthersAre) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  ranks[0].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].in_store = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kStore);
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("for keys that nobody has set"));
+}
+
+TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[1].in_p2p = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+  ranks[2].in_p2p = true;
+  ranks.push_back(InAll(3, Call(4, true)));
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
+  EXPECT_TRUE(verdict.busy);  // One of the two may wait for a rank that works.
+}
+
+TEST(AttributeHang, NamesWhoIsMissingFromAMonitoredBarrierInWhichMostAre) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                    InAll(2, Call(3, true))};
+  ranks[0].in_p2p = ranks[1].in_p2p = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, StillNamesOneThatIsStoppedWhileItWaitsElsewhere) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[1].in_store = true;
+  ranks[1].state = 'T';
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1, 2));
+}
+
+TEST(AttributeHang, NamesTheDeadFirst) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                    InAll(2, Call(3, false))};
+  ranks[2].died = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2, 1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr(";\n  rank 2 (node0, local rank 2, pid 102) has not come to it: it has "
+                        "died\n  rank 1 "));
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(1));
+}
+
+TEST(AttributeHang, FailsNoRankForWhichAProcessWorks) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  ranks[1].busy = ranks[1].child_works = true;
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_TRUE(verdict.busy);
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr("it waits in load (loader.py:88) while a process that it started works"));
+  EXPECT_THAT(RanksToFail(verdict, ranks), IsEmpty());
+}
+
+TEST(AttributeHang, SaysThatARankIsFrozen) {
+  for (const char* kernel : {"do_freezer_trap", "__refrigerator"}) {
+    std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+    ranks[1].state = 'D';
+    ranks[1].kernel = kernel;
+    EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge), HasSubstr("it is frozen"));
+    ranks[0].kernel = kernel;
+    EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  }
+}
+
+TEST(AttributeHang, TakesACollectiveWhoseBytesFlowForOneThatGoesOn) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  ranks[1].flows = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                    InAll(2, Call(3, true))};
+  ranks[0].in_store = ranks[1].in_store = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("Ranks 0,1 wait for the master store"));
+}
+
+TEST(AttributeHang, StillNamesTheOneThatWaitsForAKeyWhileMostAreInACollective) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(3, true)), InAll(1, Call(3, true)),
+                                    InAll(2, Call(2, false))};
+  ranks[2].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, NamesWhoDoesNotSendWhileOthersReceive) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {}), Picture(2, {})};
+  ranks[0].in_p2p = ranks[2].in_p2p = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge),
+              HasSubstr("Ranks 0,2 wait for other ranks, in send or recv;\n  rank 1 (node0, local "
+                        "rank 1, pid 101) does not: it sleeps"));
+  ranks[0].moved = 1;  // Rank 0 has received something.
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+}
+
+TEST(AttributeHang, BlamesNobodyWhereAllReceive) {
+  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  ranks[0].in_p2p = ranks[1].in_p2p = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("each for another one of them"));
+}
+
+TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
+  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  ranks[1].traced = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  ranks[1].traced = false;
+  ranks[1].state = 'T';
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("is stopped"));
+  ranks[0].state = 'T';
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
+  // Each row of four is a group, and so is each column. Rank 6 has not begun its row's third call.
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 16; ++rank) {
+    const Rank row = rank / 4, column = rank % 4;
+    const bool late = rank == 6;
+    GroupPicture one{"r" + std::to_string(row), "tp", {}, {Call(late ? 2 : 3, row == 1 && !late)}};
+    GroupPicture other{"c" + std::to_string(column), "dp", {}, {Call(1, false)}};
+    for (Rank i = 0; i < 4; ++i) {
+      one.members.push_back(row * 4 + i);
+      other.members.push_back(i * 4 + column);
+    }
+    // The other rows have gone on to their column groups and wait there for row 1.
+    if (row != 1) other.latest = {Call(2, true)};
+    ranks.push_back(Picture(rank, {one, other}));
+  }
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(6));
+}
+
+// A picture with calls that its device does in the group of all ranks; the rank waits for it.
+RankPicture OnDevice(Rank rank, std::vector<CollectiveCall> calls) {
+  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, std::move(calls), "nccl"}});
+  picture.on_device = true;
+  return picture;
+}
+
+TEST(AttributeHang, NamesTheRankThatHasNotComeWhereTheOthersHaveRunAhead) {
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 3; ++rank) {
+    ranks.push_back(OnDevice(rank, {Call(3, false), Call(4, true), Call(40, true)}));
+  }
+  ranks[1].groups[0].latest = {Call(2, false), Call(3, false)};
+  ranks[1].on_device = false;
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_FALSE(verdict.busy);
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "The devices of 2 of 3 ranks are in all_reduce number 4 of default_pg ([4] Float);\n"
+            "  rank 1 (node0, local rank 1, pid 101) has not come to it: it stands in load "
+            "(loader.py:88)");
+}
+
+TEST(AttributeHang, ExcusesNoRankByItsDeviceWhichIsNotSeenToWaitForIt) {
+  // Rank 1 has handed its device a call of tp, in which it waits for rank 0, and sleeps before dp.
+  std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}, "nccl"},
+                                                {"2", "tp", {0, 1}, {Call(6, false)}, "nccl"}}),
+                                    Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}, "nccl"},
+                                                {"2", "tp", {0, 1}, {Call(7, true)}, "nccl"}})};
+  ranks[0].on_device = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].on_device = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
+  ranks[1].on_device = false;
+  ranks[1].waits = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
+}
+
+TEST(AttributeHang, ComparesOnlyTheFirstCallThatIsNotOver) {
+  // Rank 2 has left out a call, so all of its later ones differ as well.
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true), Call(5, true, "broadcast")}),
+                                    OnDevice(1, {Call(4, true), Call(5, true, "broadcast")}),
+                                    OnDevice(2, {Call(4, true, "broadcast"), Call(5, true)})};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kMismatch);
+  EXPECT_EQ(verdict.collective.sequence, 4);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  // The devices of two ranks are still in a call in which they agree.
+  for (const size_t rank : {0, 1}) {
+    ranks[rank].groups[0].latest.insert(ranks[rank].groups[0].latest.begin(), Call(3, true));
+  }
+  ranks[2].groups[0].latest.insert(ranks[2].groups[0].latest.begin(), Call(3, false));
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kDevice);
+}
+
+TEST(AttributeHang, NamesTheDeviceOnWhichACollectiveDoesNotEnd) {
+  std::vector<RankPicture> ranks;
+  for (Rank rank = 0; rank < 4; ++rank) {
+    ranks.push_back(OnDevice(rank, {Call(22, false), Call(23, true)}));
+  }
+  ranks[2].groups[0].latest = {Call(22, true), Call(23, true)};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kDevice);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "All 4 ranks have called all_reduce number 22 of default_pg ([4] Float), and it has "
+            "ended on 3 of their devices: look at the device and the links of the others\n"
+            "  rank 2 (node0, local rank 2, pid 102) waits for its device");
+  EXPECT_EQ(DescribeCulprit(verdict, ranks, 2, kAge),
+            "hangs: its device has not ended all_reduce number 22 of default_pg for 75 s: it waits "
+            "for its device");
+  // A broadcast ends on its root before the others have come to it.
+  for (RankPicture& rank : ranks) rank.groups[0].latest[0].op = "broadcast";
+  EXPECT_THAT(AttributeHang(ranks).culprits, IsEmpty());
+}
+
+TEST(AttributeHang, BlamesNoDeviceWhereAllAreInTheCall) {
+  const HangVerdict verdict =
+      AttributeHang({OnDevice(0, {Call(2, true)}), OnDevice(1, {Call(2, true)})});
+  EXPECT_EQ(verdict.kind, HangKind::kAllInside);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+}
+
+TEST(AttributeHang, KeepsTheNumbersOfTwoBackendsOfOneGroupApart) {
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  for (RankPicture& rank : ranks) {
+    rank.groups.push_back({"0", "default_pg", {}, {Call(90, false)}});
+  }
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+}
+
+// A picture with messages in the group of all ranks.
+RankPicture WithMessages(Rank rank, std::vector<PeerCalls> peers, std::string backend = "") {
+  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, {}, std::move(backend)}});
+  picture.groups[0].peers = std::move(peers);
+  picture.groups[0].messages = 7;
+  return picture;
+}
+
+constexpr bool kSends = true, kReceives = false;
+
+TEST(AttributeHang, NamesWhoHasNotSentWhatAnotherReceives) {
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 4, 1}}),
+                                    WithMessages(1, {{0, kSends, 3, 0}})};
+  ranks[1].place = "load (loader.py:88)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "Rank 0 waits for other ranks, in send or recv;\n"
+            "  rank 0: in recv from rank 1, which has called no send to it\n"
+            "  rank 1 (node0, local rank 1, pid 101) does not: it stands in load (loader.py:88)");
+  ranks[1].groups[0].messages = 8;
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+}
+
+TEST(AttributeHang, NamesWhoDoesNotReceiveWhatAnotherSends) {
+  const HangVerdict verdict = AttributeHang({WithMessages(0, {{1, kSends, 1, 1}}), Picture(1, {})});
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_EQ(verdict.calls.at(0).call, "send to rank 1, which has called no recv from it");
+}
+
+TEST(AttributeHang, FollowsAPipelineToItsEnd) {
+  // Rank 0 receives from 1, which receives from 2, which does neither.
+  const std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                          WithMessages(1, {{2, kReceives, 1, 1}}), Picture(2, {})};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+}
+
+TEST(AttributeHang, SaysWhereTheOneIsWhoseMessageIsMissing) {
+  // Rank 1 has sent to the wrong rank; rank 2 waits for a collective that rank 3 does not call.
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                    WithMessages(1, {{2, kSends, 1, 1}}),
+                                    Picture(2, {{"1", "tp", {2, 3}, {Call(9, true)}}}),
+                                    Picture(3, {{"1", "tp", {2, 3}, {Call(8, false)}}})};
+  HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(3));
+  // Without the collective the three wait for each other.
+  ranks.pop_back();
+  ranks[2] = WithMessages(2, {{0, kSends, 1, 1}});
+  verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.culprits, IsEmpty());
+  EXPECT_EQ(DescribeStandstill(verdict, ranks),
+            "Ranks 0-2 wait for other ranks, in send or recv, each for another one of them\n"
+            "  rank 0: in recv from rank 1, which is in send to rank 2\n"
+            "  rank 1: in send to rank 2, which is in send to rank 0\n"
+            "  rank 2: in send to rank 0, which is in recv from rank 1\n"
+            "  rank 0 (node0, local rank 0, pid 100) sleeps\n"
+            "  rank 1 (node0, local rank 1, pid 101) sleeps\n"
+            "  rank 2 (node0, local rank 2, pid 102) sleeps");
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(0));
+}
+
+TEST(AttributeHang, BlamesNobodyForAMessageThatBothHaveCalled) {
+  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                    WithMessages(1, {{0, kSends, 1, 1}}), Picture(2, {})};
+  HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kPeers);
+  EXPECT_THAT(verdict.waiting, ElementsAre(0, 1));
+  EXPECT_EQ(verdict.calls.at(0).call, "recv from rank 1, which has called send to it");
+  ranks[0].moved = 1;
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+  ranks[0].flows = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  // What was sent is not sent again: the receiver has to take it.
+  ranks[0].flows = false;
+  ranks[1].groups[0].peers = {{0, kSends, 1, 0}};
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kPeers);
+  ranks[0].groups[0].peers = {{1, kReceives, 2, 1}};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  // A recorder that has wrapped does not tell how many there were.
+  ranks[1].groups[0].peers = {{0, kSends, -1, 0}};
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+}
+
+TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
+  GroupPicture group{"1", "pp", {3, 5}, {}, "nccl"};
+  group.peers = {{1, kReceives, 1, 1}};
+  std::vector<RankPicture> ranks = {Picture(3, {group}), Picture(5, {})};
+  ranks[0].on_device = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(5));
+  EXPECT_EQ(verdict.calls.at(0).call, "recv from rank 5, which has called no send to it");
+  EXPECT_THAT(DescribeStandstill(verdict, ranks),
+              HasSubstr("The device of rank 3 waits for other ranks, in send or recv;"));
+  ranks[0].groups[0].peers = {{2, kReceives, 1, 1}};  // The group has no such rank.
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, ExcusesARankByAMessageOnlyIfItWaitsForItItself) {
+  // Rank 1 has handed its device a recv from rank 0, and rank 0 waits for it in a collective.
+  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  ranks[1].groups[0].peers = {{0, kReceives, 1, 1}};
+  ranks[1].on_device = false;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
+  ranks[1].on_device = true;
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kCrossed);
+  EXPECT_EQ(verdict.calls.size(), 2u);
+}
+
+// Ranks 0 and 1 form a group, and ranks 2 and 3 another one.
+std::vector<RankPicture> TwoHalves() {
+  return {Picture(0, {{"1", "one", {0, 1}, {Call(5, true)}}}),
+          Picture(1, {{"1", "one", {0, 1}, {Call(4, false)}}}),
+          Picture(2, {{"2", "two", {2, 3}, {Call(90, true)}}}),
+          Picture(3, {{"2", "two", {2, 3}, {Call(89, false)}}})};
+}
+
+TEST(AttributeHangs, JudgesEachPartByItself) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  const std::vector<HangVerdict> before = AttributeHangs(ranks, true);
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_THAT(before[0].culprits, ElementsAre(1));
+  EXPECT_THAT(DescribeHang(before[0], ranks, kAge), HasSubstr("no rank has gone on for 75 s. "));
+  ranks[3].still = false;
+  EXPECT_THAT(DescribeHang(before[0], ranks, kAge),
+              HasSubstr("a part of the job has not gone on for 75 s. "));
+  EXPECT_THAT(before[1].culprits, ElementsAre(3));
+  ranks[2].groups[0].latest = {Call(91, true)};
+  ranks[3].groups[0].latest = {Call(90, false)};
+  const std::vector<HangVerdict> after = AttributeHangs(ranks, true);
+  EXPECT_EQ(after[0].wavefront, before[0].wavefront);
+  EXPECT_NE(after[1].wavefront, before[1].wavefront);
+}
+
+TEST(AttributeHangs, PutsThePartWithTheMostWaitingRanksFirst) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks.push_back(Picture(4, {{"2", "two", {2, 3, 4}, {Call(90, true)}}}));
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_THAT(verdicts[0].waiting, ElementsAre(2, 4));
+}
+
+TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks[3].in_p2p = true;  // Perhaps for rank 1.
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
+}
+
+TEST(AttributeHangs, BlamesNobodyWhereARankOfWhichNothingIsKnownIsAwaited) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks.erase(ranks.begin() + 3);
+  std::vector<HangVerdict> verdicts = AttributeHangs(ranks, false);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
+  ranks[2] = Picture(2, {{"3", "", {}, {Call(90, true)}}});  // Who is in the group is not known.
+  EXPECT_EQ(AttributeHangs(ranks, false).size(), 1u);
+  ranks[2] = WithMessages(2, {{3, kReceives, 1, 1}});
+  ranks[2].groups[0].members = {0, 1, 2, 3};
+  EXPECT_EQ(AttributeHangs(ranks, false).size(), 1u);
+  ranks[2].in_store = true;
+  ranks = {ranks[2]};
+  EXPECT_THAT(AttributeHangs(ranks, false), IsEmpty());
+}
+
+TEST(AttributeHangs, TakesARankWhoseRecordCannotBeReadForOneThatGoesOn) {
+  std::vector<RankPicture> ranks = TwoHalves();
+  ranks[3].hidden = true;
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
+}
+
+}  // namespace
+}  // namespace hlaunch

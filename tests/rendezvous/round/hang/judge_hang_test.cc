@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/hang/judge_hang.h"
+
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::seconds;
+using Kind = HangNews::Kind;
+
+HangVerdict Verdict(HangKind kind, std::string wavefront = "1", std::string group = "dp") {
+  HangVerdict verdict;
+  verdict.kind = kind;
+  verdict.wavefront = std::move(wavefront);
+  verdict.group = std::move(group);
+  verdict.collective.sequence = 100;
+  return verdict;
+}
+
+TEST(HangLimit, IsHalfTheTimeOutWhereTheCauseIsClear) {
+  const HangRule rule{seconds(60)};
+  EXPECT_EQ(HangLimit(rule, Verdict(HangKind::kBehind), {}), seconds(30));
+  EXPECT_EQ(HangLimit(rule, Verdict(HangKind::kAllInside), {}), seconds(60));
+  HangVerdict works = Verdict(HangKind::kBehind);
+  works.busy = true;
+  EXPECT_EQ(HangLimit(rule, works, {}), seconds(60));
+  HangVerdict peers = Verdict(HangKind::kBehind, "1", "");
+  peers.for_peers = true;
+  EXPECT_EQ(HangLimit(rule, peers, {}), seconds(60));
+  peers.group = "pp";  // It is known for whom they wait.
+  EXPECT_EQ(HangLimit(rule, peers, {}), seconds(30));
+}
+
+TEST(HangLimit, IsLearntFromStandstillsThatEndedByThemselves) {
+  EXPECT_EQ(HangLimit({}, Verdict(HangKind::kAllInside), {}), seconds(60));
+  EXPECT_EQ(HangLimit({}, Verdict(HangKind::kAllInside), seconds(30)), seconds(150));
+  EXPECT_EQ(HangLimit({}, Verdict(HangKind::kBehind), seconds(30)), seconds(75));
+}
+
+TEST(HangLimit, IsPatientWithAStartAndWithRanksThatWork) {
+  EXPECT_EQ(HangLimit({}, Verdict(HangKind::kBehind, "1", ""), {}), seconds(300));
+  HangVerdict first = Verdict(HangKind::kBehind);
+  first.collective.sequence = 1;
+  EXPECT_EQ(HangLimit({}, first, {}), seconds(300));
+  HangVerdict works = Verdict(HangKind::kBehind);
+  works.busy = true;
+  EXPECT_EQ(HangLimit({}, works, {}), seconds(300));
+}
+
+TEST(HangJudge, SuspectsAStandstillOnceAndTellsThatItIsOver) {
+  HangJudge judge({seconds(10)});
+  const HangVerdict verdict = Verdict(HangKind::kAllInside);
+  const Instant start = Instant() + seconds(1000);
+  EXPECT_EQ(judge.Look({verdict}, start).kind, Kind::kNothing);
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(9)).kind, Kind::kNothing);
+  const HangNews news = judge.Look({verdict}, start + seconds(11));
+  EXPECT_EQ(news.kind, Kind::kSuspect);
+  EXPECT_EQ(news.age, seconds(11));
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(12)).kind, Kind::kNothing);
+  const HangNews over = judge.Look({Verdict(HangKind::kAllInside, "2")}, start + seconds(20));
+  EXPECT_EQ(over.kind, Kind::kWentOn);
+  EXPECT_EQ(over.age, seconds(20));
+}
+
+TEST(HangJudge, DoesNotCountTimeInWhichNobodyLooked) {
+  HangJudge judge({seconds(10)});
+  const HangVerdict verdict = Verdict(HangKind::kAllInside);
+  const Instant start = Instant() + seconds(1000);
+  judge.Look({verdict}, start);
+  judge.Forgive(seconds(100));
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(105)).kind, Kind::kNothing);
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(111)).kind, Kind::kSuspect);
+}
+
+TEST(HangJudge, SuspectsAPartThatStandsStillBesideOneThatGoesOn) {
+  HangJudge judge({seconds(10)});
+  const Instant start = Instant() + seconds(1000);
+  for (int i = 0; i < 5; ++i) {
+    const HangVerdict other = Verdict(HangKind::kBehind, std::to_string(i));
+    const HangNews news =
+        judge.Look({other, Verdict(HangKind::kBehind, "stands")}, start + seconds(i));
+    EXPECT_EQ(news.kind, Kind::kNothing);
+    EXPECT_EQ(news.which, i == 0 ? 0u : 1u);
+    EXPECT_EQ(news.age, seconds(i));
+  }
+  const HangNews news = judge.Look(
+      {Verdict(HangKind::kBehind, "5"), Verdict(HangKind::kBehind, "stands")}, start + seconds(5));
+  EXPECT_EQ(news.kind, Kind::kSuspect);
+  EXPECT_EQ(news.which, 1u);
+  // The other part does not end this standstill.
+  EXPECT_EQ(judge.Look({Verdict(HangKind::kBehind, "stands")}, start + seconds(6)).kind,
+            Kind::kNothing);
+  EXPECT_EQ(judge.Look({}, start + seconds(7)).age, seconds(7));
+}
+
+TEST(HangJudge, LearnsFromTheLongestStandstillOfAnyPart) {
+  HangJudge judge({});
+  const Instant start = Instant() + seconds(1000);
+  const HangVerdict slow = Verdict(HangKind::kAllInside, "slow");
+  judge.Look({slow}, start);
+  judge.Look({slow, Verdict(HangKind::kAllInside, "short")}, start + seconds(40));
+  judge.Look({}, start + seconds(50));  // 50 s, and 10 s.
+  const HangVerdict next = Verdict(HangKind::kAllInside, "next");
+  judge.Look({next}, start + seconds(60));
+  EXPECT_EQ(judge.Look({next}, start + seconds(309)).kind, Kind::kNothing);
+  EXPECT_EQ(judge.Look({next}, start + seconds(310)).kind, Kind::kSuspect);
+}
+
+TEST(HangJudge, SuspectsNobodyWhoGoesOn) {
+  HangJudge judge({seconds(10)});
+  const Instant start = Instant() + seconds(1000);
+  for (int i = 0; i < 100; ++i) {
+    const HangVerdict verdict = Verdict(HangKind::kBehind, std::to_string(i));
+    EXPECT_EQ(judge.Look({verdict}, start + seconds(4 * i)).kind, Kind::kNothing);
+  }
+}
+
+}  // namespace
+}  // namespace hlaunch

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPDX-FileCopyrightText: The hlaunch authors
+
+#include "rendezvous/round/values/lease.h"
+
+#include <gtest/gtest.h>
+
+namespace hlaunch {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Lease kLease = {seconds(5), seconds(30), seconds(10)};
+
+constexpr Instant kHeard = Instant() + std::chrono::hours(1);
+
+TEST(AllowanceAt, EndsWorkersAfterTheirAgentWouldAndWithinTheMargin) {
+  const Allowance allowance = AllowanceAt(kLease, kHeard, {});
+  EXPECT_EQ(allowance.starts_until, kHeard + seconds(30));
+  EXPECT_EQ(GiveUpAt(kLease, kHeard, {}), kHeard + seconds(30));
+  EXPECT_EQ(allowance.workers_until, kHeard + seconds(33));
+}
+
+TEST(AllowanceAt, OfAPauseThatIsForgivenStaysWithinTheMargin) {
+  for (const int limit : {1, 2, 3, 5, 30, 300}) {
+    const Duration lease = std::min<Duration>(seconds(5), seconds(limit) / 3);
+    const Lease all = {lease, seconds(limit), lease + seconds(5)};
+    const Instant taken = kHeard + all.loss_limit + all.margin;
+    for (Duration pause{}; pause < seconds(limit) + all.margin / 2; pause += milliseconds(100)) {
+      const Instant forgiven = kHeard + pause + lease;
+      const Allowance allowance = AllowanceAt(all, kHeard, forgiven);
+      ASSERT_LT(allowance.workers_until, taken) << limit << " " << pause / milliseconds(1);
+      ASSERT_GE(allowance.workers_until, GiveUpAt(all, kHeard, forgiven) + seconds(2)) << limit;
+    }
+  }
+}
+
+TEST(AllowanceAt, AfterTooLongAPauseTheAgentDecides) {
+  const Instant woken = kHeard + seconds(60);
+  const Allowance allowance = AllowanceAt(kLease, kHeard, woken + kLease.lease);
+  EXPECT_EQ(allowance.starts_until, kHeard + seconds(30));  // It may start no workers.
+  EXPECT_EQ(allowance.workers_until, woken + seconds(8));
+}
+
+TEST(LeaseForNodes, LeavesASmallJobItsLease) {
+  for (int nodes : {1, 64, 1000}) {
+    const Lease lease = LeaseForNodes(kLease, nodes);
+    EXPECT_EQ(lease.lease, kLease.lease);
+    EXPECT_EQ(lease.margin, kLease.margin);
+    EXPECT_EQ(lease.loss_limit, kLease.loss_limit);
+  }
+}
+
+TEST(LeaseForNodes, KeepsALargeJobBelowFiveHundredSignsASecond) {
+  EXPECT_EQ(LeaseForNodes(kLease, 2000).lease, seconds(10));
+  EXPECT_EQ(LeaseForNodes(kLease, 3000).lease, seconds(15));
+}
+
+TEST(LeaseForNodes, LeavesThreeSignsWithinTheLossLimit) {
+  EXPECT_EQ(LeaseForNodes(kLease, 4000).lease, seconds(20));
+  EXPECT_EQ(LeaseForNodes(kLease, 1 << 20).lease, seconds(20));
+  EXPECT_EQ(LeaseForNodes(kLease, 1 << 20).loss_limit, seconds(30));
+}
+
+TEST(LeaseForNodes, TheMarginGrowsByWhatAPausedAgentIsForgiven) {
+  EXPECT_EQ(LeaseForNodes(kLease, 4000).margin, seconds(25));
+}
+
+TEST(LeaseForNodes, NeverShortensALease) {
+  const Lease impatient = {milliseconds(900), seconds(1), milliseconds(200)};
+  EXPECT_EQ(LeaseForNodes(impatient, 4000).lease, milliseconds(900));
+}
+
+TEST(LeaseForNodes, OfItsOwnResultIsTheSame) {
+  const Lease once = LeaseForNodes(kLease, 3000);
+  const Lease twice = LeaseForNodes(once, 3000);
+  EXPECT_EQ(twice.lease, once.lease);
+  EXPECT_EQ(twice.margin, once.margin);
+}
+
+}  // namespace
+}  // namespace hlaunch
