@@ -31,7 +31,7 @@ int RunAgent(int argc, char** argv) {
                  {"drain", DrainNode},
                  {"undrain", UndrainNode},
                  {"token", PrintJobToken},
-                 {kObituaryWord, SendObituary}},
+                 {kDeathReportWord, SendDeathReport}},
                 ConductJob);
 }
 

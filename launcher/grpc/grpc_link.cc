@@ -36,7 +36,7 @@
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
-#include "rendezvous/failover/voters/job_witness.h"
+#include "rendezvous/failover/voters/job_voter.h"
 #include "rendezvous/job/local_rendezvous_client.h"
 #include "rendezvous/net/socket/listen.h"
 #include "rendezvous/net/socket/local_addresses.h"
@@ -45,13 +45,13 @@
 #include "rendezvous/net/trust/trust.h"
 #include "rendezvous/round/values/master_address.h"
 #include "rendezvous/rpc/grpc_rendezvous_client.h"
-#include "rendezvous/voter/wire/witness_convert.h"
+#include "rendezvous/voter/wire/voter_convert.h"
 
 namespace hlaunch {
 namespace {
 
-constexpr int kObituaryWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
-constexpr Duration kObituaryTime = std::chrono::seconds(4);
+constexpr int kDeathReportWords = 7;  // argv[0], the word, host, port, job, node, incarnation.
+constexpr Duration kDeathReportTime = std::chrono::seconds(4);
 // The owner of a port on this host may take this long to answer as a rendezvous.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
 constexpr int kPortsToTry = 100;
@@ -82,7 +82,7 @@ absl::StatusOr<RendezvousEndpoint> EndpointIn(const std::string& text, uint16_t 
 // Whether the job's own agents keep its record. They do not if the workers' store shares the port
 // of the rendezvous, because the store would stay behind.
 bool KeepsRecordAmongAgents(const JobSpec& spec) {
-  return HasWitnesses(spec.policy) && spec.other_endpoints.empty() &&
+  return HasVoters(spec.policy) && spec.other_endpoints.empty() &&
          (spec.mode != JobMode::kStatic || spec.worker_store);
 }
 
@@ -106,42 +106,42 @@ std::optional<std::string> OwnReachableAddress(const JobSpec& spec, const Resolv
 }
 
 // The command with which a keeper reports this node's death to a rendezvous at `places`.
-NodeLink::Obituary ObituaryFor(const JobSpec& spec, const std::string& places, uint16_t port,
-                               const NodeInfo& info) {
-  NodeLink::Obituary obituary;
+NodeLink::DeathReport DeathReportFor(const JobSpec& spec, const std::string& places, uint16_t port,
+                                     const NodeInfo& info) {
+  NodeLink::DeathReport death_report;
   // A program that was pushed to this host has no file. The keeper runs the same program then.
   const std::string path = PathOfThisProgram();
-  obituary.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
-                   kObituaryWord,
-                   places,
-                   absl::StrCat(port),
-                   info.job_id,
-                   info.node_id,
-                   absl::StrCat(info.incarnation)};
-  obituary.env = EnvironmentOf(spec.certificates, spec.tls);
-  if (!spec.token.empty()) obituary.env.push_back(absl::StrCat(kEnvToken, "=", spec.token));
-  return obituary;
+  death_report.argv = {::access(path.c_str(), X_OK) == 0 ? path : kThisProgram,
+                       kDeathReportWord,
+                       places,
+                       absl::StrCat(port),
+                       info.job_id,
+                       info.node_id,
+                       absl::StrCat(info.incarnation)};
+  death_report.env = EnvironmentOf(spec.certificates, spec.tls);
+  if (!spec.token.empty()) death_report.env.push_back(absl::StrCat(kEnvToken, "=", spec.token));
+  return death_report;
 }
 
 // As in "10.0.0.2:40001,10.0.0.3:40005".
-std::string PlacesOf(const WitnessMembers& witnesses) {
-  return absl::StrJoin(witnesses, ",", [](std::string* out, const WitnessMember& one) {
+std::string PlacesOf(const VoterMembers& voters) {
+  return absl::StrJoin(voters, ",", [](std::string* out, const VoterMember& one) {
     absl::StrAppend(out, one.address);
   });
 }
 
 // Tells `others`, none of which leads yet, that the node which led them is dead.
-void TellDeath(const WitnessMembers& others, const Trust& trust, const NodeInfo& info,
+void TellDeath(const VoterMembers& others, const Trust& trust, const NodeInfo& info,
                const std::string& why) {
   if (others.empty()) return;
-  const WitnessAddress first = SplitAddress(others.front().address);
+  const VoterAddress first = SplitAddress(others.front().address);
   RendezvousEndpoint places{first.literal, first.port, trust, {}};
-  for (const WitnessMember& other : Without(others, others.front().incarnation)) {
-    const WitnessAddress address = SplitAddress(other.address);
+  for (const VoterMember& other : Without(others, others.front().incarnation)) {
+    const VoterAddress address = SplitAddress(other.address);
     places.others.emplace_back(address.literal, address.port);
   }
   const absl::Status told = ReportNodeDeath(places, info.job_id, info.node_id, info.incarnation,
-                                            why, MonotonicClock().Now() + kObituaryTime);
+                                            why, MonotonicClock().Now() + kDeathReportTime);
   if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
 }
 
@@ -190,29 +190,29 @@ class HostLink final : public NodeLink {
   }
   bool outlived() const override { return own_->outlived(); }
   void Die(const NodeInfo& info, const std::string& why) override {
-    const WitnessMembers others = Without(own_->witnesses(), incarnation_);
+    const VoterMembers others = Without(own_->voters(), incarnation_);
     CallNobody();
     client_.reset();
     own_.reset();
     TellDeath(others, trust_, info, why);
   }
   // Empty while no other node could take over.
-  Obituary obituary(const NodeInfo& info) const override {
-    const WitnessMembers others = Without(own_->witnesses(), incarnation_);
+  DeathReport death_report(const NodeInfo& info) const override {
+    const VoterMembers others = Without(own_->voters(), incarnation_);
     if (others.empty()) return {};
-    const WitnessAddress first = SplitAddress(others.front().address);
-    return ObituaryFor(spec_, others.size() == 1 ? first.literal : PlacesOf(others), first.port,
-                       info);
+    const VoterAddress first = SplitAddress(others.front().address);
+    return DeathReportFor(spec_, others.size() == 1 ? first.literal : PlacesOf(others), first.port,
+                          info);
   }
   void Complete(NodeInfo& info) override {
     if (!self_) return;
     info.incarnation = incarnation_;
-    info.witness_port = port_;
+    info.voter_port = port_;
     if (info.address.empty()) info.address = SplitAddress(self_->address).literal;
   }
-  void WatchObituary(std::function<void()> changed) override {
+  void WatchDeathReport(std::function<void()> changed) override {
     MutexLock lock(&mu_);
-    obituary_changed_ = std::move(changed);
+    death_report_changed_ = std::move(changed);
   }
 
  private:
@@ -221,11 +221,11 @@ class HostLink final : public NodeLink {
 
   absl::Status Open(ListeningSocket listening, const std::optional<std::string>& address) {
     if (KeepsRecordAmongAgents(spec_) && address) {
-      self_ = WitnessMember{incarnation_, HostName(), HostPort(*address, port_)};
+      self_ = VoterMember{incarnation_, HostName(), HostPort(*address, port_)};
     }
     HLAUNCH_ASSIGN_OR_RETURN(own_, OwnRendezvous::Start(
                                        spec_, trust_, std::move(listening), self_,
-                                       [this] { Lost(); }, [this] { TellObituaryChanged(); }));
+                                       [this] { Lost(); }, [this] { TellDeathReportChanged(); }));
     if (!self_) {
       client_ = std::make_unique<LocalRendezvousClient>(own_->job());
       return absl::OkStatus();
@@ -238,7 +238,7 @@ class HostLink final : public NodeLink {
       remote.join_timeout = spec_.policy.join_timeout;
       return remote;
     };
-    options.witnesses = [this] { return own_->witnesses(); };
+    options.voters = [this] { return own_->voters(); };
     options.outlived = [this] { return own_->outlived(); };
     auto client = std::make_unique<HostClient>(std::move(options));
     MutexLock lock(&mu_);
@@ -252,18 +252,18 @@ class HostLink final : public NodeLink {
   void CallNobody() {
     MutexLock lock(&mu_);
     leaving_ = nullptr;
-    obituary_changed_ = nullptr;
+    death_report_changed_ = nullptr;
   }
   void Lost() {
     MutexLock lock(&mu_);
     lost_ = true;
     if (leaving_ != nullptr) leaving_->Leave();
   }
-  void TellObituaryChanged() {
+  void TellDeathReportChanged() {
     std::function<void()> changed;
     {
       MutexLock lock(&mu_);
-      changed = obituary_changed_;
+      changed = death_report_changed_;
     }
     if (changed) changed();
   }
@@ -274,10 +274,10 @@ class HostLink final : public NodeLink {
   const uint16_t port_;
   std::string own_address_;  // By which other hosts reach this host, if that is known.
   const Incarnation incarnation_ = NewIncarnation();
-  std::optional<WitnessMember> self_;  // Unset: the job ends with this node.
+  std::optional<VoterMember> self_;  // Unset: the job ends with this node.
   Mutex mu_;
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
-  std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> death_report_changed_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<OwnRendezvous> own_;
   HostClient* leaving_ ABSL_GUARDED_BY(mu_) = nullptr;  // client_, while it may be called.
   std::unique_ptr<RendezvousClient> client_;
@@ -306,13 +306,13 @@ class JoinLink final : public NodeLink {
     }
     options.on_lookup = [this](const Resolved& found) { Reconsider(found); };
     if (KeepsRecordAmongAgents(spec) && (trust.none() || !trust.job())) {
-      // A node that finds no port is no witness, but it is still a node.
+      // A node that finds no port is no voter, but it is still a node.
       if (auto listening = hlaunch::Listen("", 0); listening.ok()) {
-        witness_port_ = listening->port;
-        witness_socket_ = *std::move(listening);
+        voter_port_ = listening->port;
+        voter_socket_ = *std::move(listening);
       }
-      options.on_witnesses = [this](const JobPolicy& policy, const WitnessMembers& witnesses) {
-        Witnesses(policy, witnesses);
+      options.on_voters = [this](const JobPolicy& policy, const VoterMembers& voters) {
+        Voters(policy, voters);
       };
     }
     client_.emplace(std::move(options));
@@ -357,73 +357,73 @@ class JoinLink final : public NodeLink {
     return job ? job->AwaitAllFinished(deadline) : std::vector<std::string>();
   }
   bool outlived() const override {
-    const JobWitness* witness = LeadingWitness();
+    const JobVoter* voter = LeadingVoter();
     MutexLock lock(&mu_);
-    if (witness != nullptr) return witness->Outlived();
+    if (voter != nullptr) return voter->Outlived();
     return own_ != nullptr && own_->outlived();
   }
   void Die(const NodeInfo& info, const std::string& why) override {
-    const JobWitness* witness = LeadingWitness();
-    WitnessMembers others;
+    const JobVoter* voter = LeadingVoter();
+    VoterMembers others;
     {
       MutexLock lock(&mu_);
-      if (witness != nullptr || own_ != nullptr) {
-        others = witness != nullptr ? witness->Places() : own_->witnesses();
+      if (voter != nullptr || own_ != nullptr) {
+        others = voter != nullptr ? voter->Places() : own_->voters();
       }
     }
     Stop();
     TellDeath(Without(others, incarnation_), endpoint_.trust, info, why);
   }
-  Obituary obituary(const NodeInfo& info) const override {
+  DeathReport death_report(const NodeInfo& info) const override {
     std::string places = AllEndpoints(spec_);
     MutexLock lock(&mu_);
-    const WitnessMembers others = Without(witnesses_, incarnation_);
+    const VoterMembers others = Without(voters_, incarnation_);
     if (!others.empty()) places = absl::StrCat(PlacesOf(others), ",", HostPort(spec_.endpoint));
-    return ObituaryFor(spec_, places, endpoint_.port, info);
+    return DeathReportFor(spec_, places, endpoint_.port, info);
   }
   void Complete(NodeInfo& info) override {
     info.incarnation = incarnation_;
-    info.witness_port = witness_port_;
+    info.voter_port = voter_port_;
   }
-  void WatchObituary(std::function<void()> changed) override {
+  void WatchDeathReport(std::function<void()> changed) override {
     MutexLock lock(&mu_);
-    obituary_changed_ = std::move(changed);
+    death_report_changed_ = std::move(changed);
   }
 
  private:
   void Stop() {
     {
       MutexLock lock(&mu_);
-      obituary_changed_ = nullptr;
+      death_report_changed_ = nullptr;
     }
     client_.reset();  // It calls until then; its last update may go to a server here.
     std::unique_ptr<OwnRendezvous> own;
     std::unique_ptr<RendezvousServer> server;
-    std::unique_ptr<JobWitness> witness;
+    std::unique_ptr<JobVoter> voter;
     {
       MutexLock lock(&mu_);
       own = std::move(own_);
-      server = std::move(witness_server_);
-      witness = std::move(witness_);
+      server = std::move(voter_server_);
+      voter = std::move(voter_);
     }
     if (server != nullptr) server->Shutdown(kShutdownGrace);
-    witness.reset();  // It may end the server's streams until then.
+    voter.reset();  // It may end the server's streams until then.
   }
 
-  // Null if the witness does not lead or there is none.
-  JobWitness* LeadingWitness() const {
-    JobWitness* witness = nullptr;
+  // Null if the voter does not lead or there is none.
+  JobVoter* LeadingVoter() const {
+    JobVoter* voter = nullptr;
     {
       MutexLock lock(&mu_);
-      witness = witness_.get();
+      voter = voter_.get();
     }
-    return witness != nullptr && witness->leads() ? witness : nullptr;
+    return voter != nullptr && voter->leads() ? voter : nullptr;
   }
 
   // The job if it is decided here, else null.
   std::shared_ptr<JobRendezvous> LedHere() const {
-    if (JobWitness* const witness = LeadingWitness()) return witness->job();
-    OwnRendezvous* own = nullptr;  // Like the witness, it stays once it is set.
+    if (JobVoter* const voter = LeadingVoter()) return voter->job();
+    OwnRendezvous* own = nullptr;  // Like the voter, it stays once it is set.
     {
       MutexLock lock(&mu_);
       own = own_.get();
@@ -432,25 +432,25 @@ class JoinLink final : public NodeLink {
   }
 
   // The client calls this from its thread.
-  void Witnesses(const JobPolicy& policy, const WitnessMembers& witnesses) {
+  void Voters(const JobPolicy& policy, const VoterMembers& voters) {
     std::function<void()> changed;
     bool wanted = false;
     {
       MutexLock lock(&mu_);
-      witnesses_ = witnesses;
-      changed = obituary_changed_;
-      wanted = witness_ == nullptr && (own_ == nullptr || !own_->has_job());
+      voters_ = voters;
+      changed = death_report_changed_;
+      wanted = voter_ == nullptr && (own_ == nullptr || !own_->has_job());
     }
     if (changed) changed();
-    const WitnessMember* self = FindMember(witnesses, incarnation_);
-    if (self == nullptr || !wanted || !witness_socket_) return;
-    if (const absl::Status made = BecomeWitness(policy, *self); !made.ok()) {
+    const VoterMember* self = FindMember(voters, incarnation_);
+    if (self == nullptr || !wanted || !voter_socket_) return;
+    if (const absl::Status made = BecomeVoter(policy, *self); !made.ok()) {
       LogWarning(absl::StrCat("this node cannot keep the job's record: ", made.message()));
     }
   }
 
-  absl::Status BecomeWitness(const JobPolicy& policy, const WitnessMember& self) {
-    JobWitness::Options options;
+  absl::Status BecomeVoter(const JobPolicy& policy, const VoterMember& self) {
+    JobVoter::Options options;
     options.job_id = spec_.job_id;
     options.policy = policy;
     options.self = self;
@@ -464,17 +464,17 @@ class JoinLink final : public NodeLink {
     options.on_lost = [this](const absl::Status& why) {
       if (RendezvousServer* const server = serving_) server->EndStreams(why);
     };
-    HLAUNCH_ASSIGN_OR_RETURN(auto witness, JobWitness::Start(std::move(options)));
+    HLAUNCH_ASSIGN_OR_RETURN(auto voter, JobVoter::Start(std::move(options)));
     RendezvousServer::Options server;
-    server.listener = std::move(witness_socket_->fd);
+    server.listener = std::move(voter_socket_->fd);
     server.trust = endpoint_.trust;
-    server.witnesses = witness.get();
-    witness_socket_.reset();
-    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), *witness));
+    server.voters = voter.get();
+    voter_socket_.reset();
+    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), *voter));
     MutexLock lock(&mu_);
     serving_ = served.get();
-    witness_ = std::move(witness);
-    witness_server_ = std::move(served);
+    voter_ = std::move(voter);
+    voter_server_ = std::move(served);
     return absl::OkStatus();
   }
 
@@ -508,11 +508,11 @@ class JoinLink final : public NodeLink {
   absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
     HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
                              hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
-    std::optional<WitnessMember> self;
+    std::optional<VoterMember> self;
     MutexLock lock(&mu_);
     if (const auto address = OwnReachableAddress(spec_, resolved_);
         address && KeepsRecordAmongAgents(spec_)) {
-      self = WitnessMember{incarnation_, HostName(), HostPort(*address, endpoint_.port)};
+      self = VoterMember{incarnation_, HostName(), HostPort(*address, endpoint_.port)};
     }
     return OwnRendezvous::Start(
         spec_, endpoint_.trust, std::move(listening), self, [] {}, [] {});
@@ -534,15 +534,15 @@ class JoinLink final : public NodeLink {
   Resolved resolved_ ABSL_GUARDED_BY(mu_) =
       absl::UnavailableError("no name server has answered yet");
   std::unique_ptr<OwnRendezvous> own_ ABSL_GUARDED_BY(mu_);
-  // The state as a witness. The socket belongs to the client's thread once that runs.
+  // The state as a voter. The socket belongs to the client's thread once that runs.
   const Incarnation incarnation_ = NewIncarnation();
-  uint16_t witness_port_ = 0;
-  std::optional<ListeningSocket> witness_socket_;
-  WitnessMembers witnesses_ ABSL_GUARDED_BY(mu_);  // The job's witnesses, as last reported.
-  std::function<void()> obituary_changed_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<JobWitness> witness_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<RendezvousServer> witness_server_ ABSL_GUARDED_BY(mu_);
-  std::atomic<RendezvousServer*> serving_ = nullptr;  // witness_server_, for its own threads.
+  uint16_t voter_port_ = 0;
+  std::optional<ListeningSocket> voter_socket_;
+  VoterMembers voters_ ABSL_GUARDED_BY(mu_);  // The job's voters, as last reported.
+  std::function<void()> death_report_changed_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<JobVoter> voter_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<RendezvousServer> voter_server_ ABSL_GUARDED_BY(mu_);
+  std::atomic<RendezvousServer*> serving_ = nullptr;  // voter_server_, for its own threads.
   std::optional<GrpcRendezvousClient> client_;  // Last: it calls this object until it is gone.
 };
 
@@ -618,14 +618,14 @@ absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
   return std::make_unique<JoinLink>(spec, trust, verdict, lookup, true);
 }
 
-int SendObituary(int argc, char** argv) {
+int SendDeathReport(int argc, char** argv) {
   const char* form = std::getenv(kEnvLogForm);
   if (form != nullptr) SetLogForm(form);
   int port = 0;
   Incarnation incarnation = 0;
-  if (argc != kObituaryWords || !absl::SimpleAtoi(argv[3], &port) ||
+  if (argc != kDeathReportWords || !absl::SimpleAtoi(argv[3], &port) ||
       !absl::SimpleAtoi(argv[6], &incarnation)) {
-    LogError(absl::StrCat(kObituaryWord, " is for hlaunch's own use; see hlaunch --help"));
+    LogError(absl::StrCat(kDeathReportWord, " is for hlaunch's own use; see hlaunch --help"));
     return kExitUsage;
   }
   const char* given = std::getenv(kEnvToken);
@@ -645,10 +645,10 @@ int SendObituary(int argc, char** argv) {
     LogError(endpoint.status().message());
     return kExitUsage;
   }
-  const char* reason = std::getenv(kEnvObituaryReason);
+  const char* reason = std::getenv(kEnvDeathReportReason);
   const absl::Status told = ReportNodeDeath(*endpoint, argv[4], argv[5], incarnation,
                                             reason == nullptr ? "its agent was killed" : reason,
-                                            MonotonicClock().Now() + kObituaryTime);
+                                            MonotonicClock().Now() + kDeathReportTime);
   if (told.ok()) return kExitOk;
   LogWarning(absl::StrCat("cannot tell the rendezvous that this node is gone: ", told.message()));
   return kExitRendezvousLost;

@@ -15,11 +15,11 @@ namespace hlaunch {
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options);
 
-// The command with which a keeper reports the death of its node; see NodeLink::Obituary.
-inline constexpr char kObituaryWord[] = "--obituary";
+// The command with which a keeper reports the death of its node; see NodeLink::DeathReport.
+inline constexpr char kDeathReportWord[] = "--death-report";
 
 // Reports the death of a node to the rendezvous. Returns the exit code. Requires: the command line
-// begins with kObituaryWord.
-int SendObituary(int argc, char** argv);
+// begins with kDeathReportWord.
+int SendDeathReport(int argc, char** argv);
 
 }  // namespace hlaunch

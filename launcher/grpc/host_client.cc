@@ -99,7 +99,7 @@ void HostClient::JoinRemote() {
     version = version_;
     listener = listener_;
     if (info.policy.max_nodes > 1 && update.round > 0) {
-      options.taken_up = {info.policy.lease, led_at_, options_.witnesses()};
+      options.taken_up = {info.policy.lease, led_at_, options_.voters()};
     }
   }
   auto remote = std::make_shared<GrpcRendezvousClient>(std::move(options));

@@ -17,7 +17,7 @@
 namespace hlaunch {
 
 // The client of the agent whose process hosts the rendezvous and may stop hosting it. It uses plain
-// calls at first, and the network once another witness leads. The workers go on if the new leader
+// calls at first, and the network once another voter leads. The workers go on if the new leader
 // is found within the loss limit.
 //
 // Thread-safe; its thread is "host-client".
@@ -27,7 +27,7 @@ class HostClient final : public RendezvousClient {
     JobRendezvous* job = nullptr;  // Must outlive the client.
     // Returns the options of the network client, without `taken_up`. Called when they are needed.
     std::function<GrpcRendezvousClient::Options()> remote;
-    std::function<WitnessMembers()> witnesses;
+    std::function<VoterMembers()> voters;
     // Whether other nodes hold the job's record. If they do not, the job ends when the host leaves.
     // If they do, and nobody asked for the end (EndsWithHost), the client does not report the
     // leave; the other nodes hear of a death instead: NodeLink::Die.

@@ -40,7 +40,7 @@ void SayCeiling(const JobSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
     const JobSpec& spec, const Trust& trust, ListeningSocket listening,
-    std::optional<WitnessMember> self, std::function<void()> on_lost,
+    std::optional<VoterMember> self, std::function<void()> on_lost,
     std::function<void()> on_places) {
   std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
   JobRules rules = RulesOf(spec);
@@ -65,21 +65,21 @@ absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
   options.listener = std::move(listening.fd);
   options.trust = trust;
   if (self) {
-    JobWitness::Options witness;
-    witness.job_id = spec.job_id;
-    witness.policy = spec.policy;
-    witness.self = *std::move(self);
-    witness.trust = trust;
-    witness.on_lost = [own = own.get(), on_lost = std::move(on_lost)](const absl::Status& why) {
+    JobVoter::Options voter;
+    voter.job_id = spec.job_id;
+    voter.policy = spec.policy;
+    voter.self = *std::move(self);
+    voter.trust = trust;
+    voter.on_lost = [own = own.get(), on_lost = std::move(on_lost)](const absl::Status& why) {
       if (RendezvousServer* const serving = own->serving_) serving->EndStreams(why);
       on_lost();
     };
-    witness.on_places = std::move(on_places);
-    HLAUNCH_ASSIGN_OR_RETURN(own->witness_, JobWitness::Start(std::move(witness)));
-    own->founded_ = &own->witness_->Found(std::move(rules));
-    options.witnesses = own->witness_.get();
+    voter.on_places = std::move(on_places);
+    HLAUNCH_ASSIGN_OR_RETURN(own->voter_, JobVoter::Start(std::move(voter)));
+    own->founded_ = &own->voter_->Found(std::move(rules));
+    options.voters = own->voter_.get();
     HLAUNCH_ASSIGN_OR_RETURN(own->server_,
-                             RendezvousServer::Start(std::move(options), *own->witness_));
+                             RendezvousServer::Start(std::move(options), *own->voter_));
   } else {
     own->job_.emplace(std::move(rules), MonotonicClock());
     own->jobs_ = MakeOneJob(spec.job_id, *own->job_);
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
 }
 
 std::shared_ptr<JobRendezvous> OwnRendezvous::led_job() {
-  if (witness_ != nullptr) return witness_->job();
+  if (voter_ != nullptr) return voter_->job();
   return {&*job_, [](JobRendezvous*) {}};
 }
 

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/job/spec/job_spec.h"
-#include "rendezvous/failover/voters/job_witness.h"
+#include "rendezvous/failover/voters/job_voter.h"
 #include "rendezvous/job/job_rendezvous.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/net/socket/listen.h"
@@ -29,30 +29,30 @@ class OwnRendezvous {
   // Starts it. Warns if this host carries fewer nodes than the job may have.
   //
   // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
-  // its record, see JobWitness. `on_lost` is called once another rendezvous leads, `on_places` when
+  // its record, see JobVoter. `on_lost` is called once another rendezvous leads, `on_places` when
   // the nodes that keep the record change; neither may block.
   //
   // Errors: as RendezvousServer::Start.
   static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(
       const JobSpec& spec, const Trust& trust, ListeningSocket listening,
-      std::optional<WitnessMember> self = std::nullopt, std::function<void()> on_lost = nullptr,
+      std::optional<VoterMember> self = std::nullopt, std::function<void()> on_lost = nullptr,
       std::function<void()> on_places = nullptr);
   ~OwnRendezvous() {
     Shutdown();
-    witness_.reset();  // It may end the server's streams until then.
+    voter_.reset();  // It may end the server's streams until then.
   }
 
   // Lets every node hear its last directive, then stops the server.
   void Shutdown();
 
   // The job as it began here.
-  JobRendezvous& job() { return witness_ ? *founded_ : *job_; }
+  JobRendezvous& job() { return voter_ ? *founded_ : *job_; }
   // Whether the job is decided here; and the job that is, or was last, decided here.
-  bool leads() const { return witness_ == nullptr || witness_->leads(); }
+  bool leads() const { return voter_ == nullptr || voter_->leads(); }
   std::shared_ptr<JobRendezvous> led_job();
   // Whether other nodes hold the job's record.
-  bool outlived() const { return witness_ && witness_->Outlived(); }
-  WitnessMembers witnesses() const { return witness_ ? witness_->Places() : WitnessMembers(); }
+  bool outlived() const { return voter_ && voter_->Outlived(); }
+  VoterMembers voters() const { return voter_ ? voter_->Places() : VoterMembers(); }
   uint16_t store_port() const { return store_port_; }
   // True if no round has begun and no node has connected except `own`, those of this process. A
   // round needs no more nodes than those it began with.
@@ -71,8 +71,8 @@ class OwnRendezvous {
   std::atomic<bool> formed_ = false;  // A round has begun.
   std::optional<JobRendezvous> job_;
   std::unique_ptr<Jobs> jobs_;
-  std::unique_ptr<JobWitness> witness_;  // Used instead of these two, if set.
-  JobRendezvous* founded_ = nullptr;     // The job that the witness began with.
+  std::unique_ptr<JobVoter> voter_;   // Used instead of these two, if set.
+  JobRendezvous* founded_ = nullptr;  // The job that the voter began with.
   std::unique_ptr<RendezvousServer> server_;
   std::atomic<RendezvousServer*> serving_ = nullptr;  // `server_`, for its own threads.
 };

@@ -24,7 +24,7 @@ bool IsCutOff(const absl::Status& end, const Allowance& allowance, Instant now);
 
 // Returns the time from which no worker of the job is left that the rendezvous lost by this node
 // allowed to run; min() if this node has no such limit. A process that its scheduler would start
-// again must not end before this time: nodes that lose a majority of the witnesses would begin the
+// again must not end before this time: nodes that lose a majority of the voters would begin the
 // job again while workers of nodes that stop later still live.
 Instant NoneLivesFrom(const Lease& lease, const Allowance& allowance);
 

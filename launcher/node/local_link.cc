@@ -23,7 +23,7 @@ class LocalLink final : public NodeLink {
   }
   void End(const Outcome&) override {}  // The only node has left already.
   std::vector<std::string> AwaitOthers(Instant) override { return {}; }
-  Obituary obituary(const NodeInfo&) const override { return {}; }
+  DeathReport death_report(const NodeInfo&) const override { return {}; }
 
  private:
   JobRendezvous rendezvous_;

@@ -82,18 +82,18 @@ class NodeLink {
 
   // The command that reports this node's death if its agent is killed; empty if no other node could
   // hear it. Secrets are in `env`, never in `argv`.
-  struct Obituary {
+  struct DeathReport {
     std::vector<std::string> argv;
     std::vector<std::string> env;
   };
-  virtual Obituary obituary(const NodeInfo& info) const = 0;
+  virtual DeathReport death_report(const NodeInfo& info) const = 0;
 
   // Completes what this node tells about itself. Call before the node joins.
   virtual void Complete(NodeInfo& /*info*/) {}
 
-  // From now on calls `changed`, from any thread, when the result of obituary() changes. Call once,
-  // before this node joins.
-  virtual void WatchObituary(std::function<void()> /*changed*/) {}
+  // From now on calls `changed`, from any thread, when the result of death report() changes. Call
+  // once, before this node joins.
+  virtual void WatchDeathReport(std::function<void()> /*changed*/) {}
 };
 
 // Makes the link of a job with several nodes. Ctrl-C ends the wait for the resolver.

@@ -182,7 +182,7 @@ class NodeRun {
   NodeEnd Run(int restarts_used);
 
  private:
-  void RegisterObituary();
+  void RegisterDeathReport();
   void MakeTap();
   absl::Status MakeScratch();
   AgentOptions MakeOptions();
@@ -253,8 +253,8 @@ int NodeRun::Make(const ConnectFn& connect) {
   slot_.emplace(spec_.job_id);
   info_ = MakeNodeInfo(spec_, *link_, *slot_, *address);
   link_->Complete(info_);
-  RegisterObituary();
-  link_->WatchObituary([this] { RegisterObituary(); });
+  RegisterDeathReport();
+  link_->WatchDeathReport([this] { RegisterDeathReport(); });
   auto relay = OutputRelay::Make(loop_, STDOUT_FILENO, STDERR_FILENO, spec_.logs.folding);
   if (!relay.ok()) {
     LogError(relay.status().message());
@@ -264,10 +264,10 @@ int NodeRun::Make(const ConnectFn& connect) {
   return kExitOk;
 }
 
-void NodeRun::RegisterObituary() {
-  const NodeLink::Obituary obituary = link_->obituary(info_);
-  if (obituary.argv.empty()) return;
-  const absl::Status known = keeper_.RegisterObituary(obituary.argv, obituary.env);
+void NodeRun::RegisterDeathReport() {
+  const NodeLink::DeathReport death_report = link_->death_report(info_);
+  if (death_report.argv.empty()) return;
+  const absl::Status known = keeper_.RegisterDeathReport(death_report.argv, death_report.env);
   if (!known.ok()) LogDebug(known.message());
 }
 

@@ -23,7 +23,7 @@ inline constexpr char kEnvTasks[] = "HLAUNCH_TASKS";
 // Why the other tasks of this node are gone; for a program that this process becomes.
 inline constexpr char kEnvTasksGone[] = "HLAUNCH_TASKS_GONE";
 // For the program that a keeper runs to report a death: why, and how the keeper's lines look.
-inline constexpr char kEnvObituaryReason[] = "HLAUNCH_OBITUARY_REASON";
+inline constexpr char kEnvDeathReportReason[] = "HLAUNCH_DEATH_REPORT_REASON";
 inline constexpr char kEnvLogForm[] = "HLAUNCH_LOG_FORM";
 // The folder of a detached job, for the process that runs the job.
 inline constexpr char kEnvDetached[] = "HLAUNCH_DETACHED";

@@ -24,7 +24,7 @@ inline constexpr Duration kMaxPatience = std::chrono::seconds(60);
 
 struct RankQuestion {
   enum class Kind {
-    kWhy,     // Where each rank is and what it does; answered with PictureText.
+    kWhy,     // Where each rank is and what it does; answered with SnapshotText.
     kStacks,  // The stack of each rank's main thread; answered with StacksText.
   };
   Kind kind = Kind::kWhy;

@@ -382,7 +382,7 @@ v1::NodeInfo ToProto(const NodeInfo& info) {
   out.set_address(info.address);
   for (const std::string& other : info.other_addresses) out.add_other_addresses(other);
   out.set_answers(info.answers);
-  out.set_witness_port(info.witness_port);
+  out.set_voter_port(info.voter_port);
   out.set_protocol(kProtocolMajor);
   out.set_release(kRelease);
   *out.mutable_policy() = ToProto(info.policy);
@@ -421,8 +421,8 @@ absl::StatusOr<NodeInfo> FromProto(const v1::NodeInfo& in) {
   out.address = in.address();
   out.other_addresses.assign(in.other_addresses().begin(), in.other_addresses().end());
   out.answers = in.answers();
-  HLAUNCH_RETURN_IF_ERROR(InRange("witness_port", in.witness_port(), 0, 65535));
-  out.witness_port = static_cast<uint16_t>(in.witness_port());
+  HLAUNCH_RETURN_IF_ERROR(InRange("voter_port", in.voter_port(), 0, 65535));
+  out.voter_port = static_cast<uint16_t>(in.voter_port());
   return out;
 }
 

@@ -35,7 +35,7 @@
 #include "rendezvous/round/values/lease.h"
 #include "rendezvous/rpc/convert.h"
 #include "rendezvous/rpc/grpc_transport.h"
-#include "rendezvous/voter/wire/witness_convert.h"
+#include "rendezvous/voter/wire/voter_convert.h"
 
 namespace hlaunch {
 namespace {
@@ -200,7 +200,7 @@ class GrpcRendezvousClient::Conversation {
   void TakeUp(const Options::TakenUp& former) {
     lease_ = former.lease;
     last_heard_ = former.heard;
-    learned_ = former.witnesses;
+    learned_ = former.voters;
     begun_turn_ = true;
     contacted_ = true;
     NoteAllowance();
@@ -253,7 +253,7 @@ class GrpcRendezvousClient::Conversation {
     if (contacted_) {
       const std::string silence = absl::StrCat("nothing heard from the rendezvous at ", Endpoints(),
                                                " for ", Seconds(lease_.loss_limit), " s");
-      // No witness leads the job, so what was started in the host's place is all there is.
+      // No voter leads the job, so what was started in the host's place is all there is.
       if (!another_.empty())
         return End(absl::OutOfRangeError(absl::StrCat(silence, ": ", another_)));
       return End(absl::DeadlineExceededError(absl::StrCat(silence, because)));
@@ -327,12 +327,12 @@ class GrpcRendezvousClient::Conversation {
       return {endpoint.others[other].first, endpoint.others[other].second,
               endpoint.others[other].first};
     }
-    const WitnessMember& witness = learned_[number - 1 - endpoint.others.size()];
-    const WitnessAddress address = SplitAddress(witness.address);
-    return {address.literal, address.port, witness.name};
+    const VoterMember& voter = learned_[number - 1 - endpoint.others.size()];
+    const VoterAddress address = SplitAddress(voter.address);
+    return {address.literal, address.port, voter.name};
   }
   size_t Places() const { return 1 + options_.endpoint.others.size() + learned_.size(); }
-  // False at a witness: its address says nothing about where the endpoint's name leads.
+  // False at a voter: its address says nothing about where the endpoint's name leads.
   bool AtEndpoint() const { return place_ <= options_.endpoint.others.size(); }
   bool Several() const { return Places() > 1; }
   void NextPlace() {
@@ -442,18 +442,18 @@ class GrpcRendezvousClient::Conversation {
 
   void Hear(Stream* stream) {
     stream->heard = Now();
-    const bool learned = !stream->response.witnesses().empty() && LearnWitnesses(*stream);
+    const bool learned = !stream->response.voters().empty() && LearnVoters(*stream);
     Take(stream);
-    // A node may become a witness, which takes milliseconds. Its directive does not wait for that.
-    // A witness that stands by does not tell what holds for the job.
-    if (learned && !over_ && options_.on_witnesses && policy_) {
-      options_.on_witnesses(*policy_, learned_);
+    // A node may become a voter, which takes milliseconds. Its directive does not wait for that.
+    // A voter that stands by does not tell what holds for the job.
+    if (learned && !over_ && options_.on_voters && policy_) {
+      options_.on_voters(*policy_, learned_);
     }
   }
 
   void Take(Stream* stream) {
     stream->welcome = stream->welcome || stream->response.has_policy();
-    if (!stream->welcome) return;  // It is a witness that stands by.
+    if (!stream->welcome) return;  // It is a voter that stands by.
     // The rendezvous answers, so it took at least the join.
     const uint64_t answered = std::max<uint64_t>(1, stream->response.heard());
     while (stream->answered < answered && !stream->unanswered.empty()) {
@@ -489,24 +489,24 @@ class GrpcRendezvousClient::Conversation {
     listener_->OnDirective(*directive);
   }
 
-  // From now on the rendezvous may be at any of the witnesses. Returns false if this node does not
+  // From now on the rendezvous may be at any of the voters. Returns false if this node does not
   // understand who they are.
-  bool LearnWitnesses(const Stream& stream) {
-    WitnessMembers witnesses;
-    for (const v1::Witness& one : stream.response.witnesses()) {
-      auto witness = FromProto(one);
-      if (!witness.ok()) {
-        LogDebug(absl::StrCat("witnesses: ", witness.status().message()));
+  bool LearnVoters(const Stream& stream) {
+    VoterMembers voters;
+    for (const v1::Voter& one : stream.response.voters()) {
+      auto voter = FromProto(one);
+      if (!voter.ok()) {
+        LogDebug(absl::StrCat("voters: ", voter.status().message()));
         return false;
       }
-      witnesses.push_back(*std::move(witness));
-      if (witnesses.size() == kMaxWitnessesTold) break;
+      voters.push_back(*std::move(voter));
+      if (voters.size() == kMaxVotersTold) break;
     }
-    if (witnesses.size() != learned_.size()) {
-      LogDebug(absl::StrCat("this node knows of ", witnesses.size(), " witnesses"));
+    if (voters.size() != learned_.size()) {
+      LogDebug(absl::StrCat("this node knows of ", voters.size(), " voters"));
     }
-    learned_ = std::move(witnesses);
-    place_ = options_.endpoint.others.size();  // The next turn begins with the leading witness.
+    learned_ = std::move(voters);
+    place_ = options_.endpoint.others.size();  // The next turn begins with the leading voter.
     return true;
   }
 
@@ -671,7 +671,7 @@ class GrpcRendezvousClient::Conversation {
   Listener* const listener_;
   Lease lease_;
   std::optional<JobPolicy> policy_;  // The job's policy, once the rendezvous has sent it.
-  WitnessMembers learned_;           // Further places of the rendezvous.
+  VoterMembers learned_;             // Further places of the rendezvous.
   Instant begun_;
   Instant last_heard_;      // When our last message that was answered was sent.
   Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
@@ -684,7 +684,7 @@ class GrpcRendezvousClient::Conversation {
   std::vector<std::string> addresses_;
   std::shared_ptr<Lookup> lookup_ = options_.lookup;  // Under way; shared with its thread.
   size_t next_address_ = 0;
-  size_t place_ = 0;                // An index into the endpoint, its others and the witnesses.
+  size_t place_ = 0;                // An index into the endpoint, its others and the voters.
   PlaceToTry now_at_ = PlaceAt(0);  // The place that is tried now, or spoken to.
   bool begun_turn_ = false;         // The first place has been tried.
   bool resolved_ = false;           // Some name had an address.

@@ -61,18 +61,17 @@ class GrpcRendezvousClient final : public RendezvousClient {
     // on_lookup. May be empty.
     std::function<std::optional<std::string>()> detour = nullptr;
     // Continues the conversation that this node has had in another way so far. The rendezvous is
-    // now at one of `witnesses`.
+    // now at one of `voters`.
     struct TakenUp {
       Lease lease;
       Instant heard;  // When the last message of this node that was accepted was sent.
-      WitnessMembers witnesses;
+      VoterMembers voters;
     };
     std::optional<TakenUp> taken_up = std::nullopt;
-    // Called from the client's thread each time the rendezvous sends the list of witnesses, which
+    // Called from the client's thread each time the rendezvous sends the list of voters, which
     // keep the job's record, with what holds for the job; not before that is known. The rendezvous
     // may be at any of them, so the client tries them before the endpoint. May be empty.
-    std::function<void(const JobPolicy& policy, const WitnessMembers& witnesses)> on_witnesses =
-        nullptr;
+    std::function<void(const JobPolicy& policy, const VoterMembers& voters)> on_voters = nullptr;
   };
 
   explicit GrpcRendezvousClient(Options options);

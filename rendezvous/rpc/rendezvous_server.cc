@@ -49,7 +49,7 @@ class UnknownCalls final : public grpc::CallbackGenericService {
 struct RendezvousServer::State {
   State(Jobs& jobs, const Options& options)
       : service(jobs, options.trust.none(), PeersOf(options.trust), options.patience,
-                options.witnesses) {}
+                options.voters) {}
 
   // TLS shows in the certificate for which job a peer may speak.
   PeerJobs* PeersOf(const Trust& trust) { return trust.in_clear() ? &peers : nullptr; }

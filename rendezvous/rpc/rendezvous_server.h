@@ -13,7 +13,7 @@
 #include "proto/base/unique_fd.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/net/trust/trust.h"
-#include "rendezvous/voter/wire/witness_post.h"
+#include "rendezvous/voter/wire/voter_post.h"
 
 namespace hlaunch {
 
@@ -30,7 +30,7 @@ class RendezvousServer {
     Duration patience = std::chrono::seconds(10);
     // Receives the connections that do not speak gRPC; empty: they are closed. Must not block.
     std::function<void(UniqueFd connection)> c10d;
-    WitnessPost* witnesses = nullptr;  // Must outlive the server; null: no witness is here.
+    VoterPost* voters = nullptr;  // Must outlive the server; null: no voter is here.
   };
 
   // `jobs` must outlive the server.

@@ -29,7 +29,7 @@ namespace {
 // connect at once.
 constexpr size_t kMaxInLobby = 16384;
 
-bool SamePlace(const WitnessMember& a, const WitnessMember& b) {
+bool SamePlace(const VoterMember& a, const VoterMember& b) {
   return a.incarnation == b.incarnation && a.address == b.address;
 }
 
@@ -196,11 +196,11 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     return absl::OkStatus();
   }
 
-  // A node that comes to a witness that stands by is told where the others are.
+  // A node that comes to a voter that stands by is told where the others are.
   absl::Status CheckLeads() {
     const absl::Status leads = service_.jobs_.CheckLeads();
     MutexLock lock(&mu_);
-    redirects_ = !leads.ok() && service_.witnesses_ != nullptr;
+    redirects_ = !leads.ok() && service_.voters_ != nullptr;
     return leads;
   }
 
@@ -224,8 +224,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
 
   void Pump() {
     std::optional<grpc::Status> finish;
-    WitnessMembers witnesses;
-    if (service_.witnesses_ != nullptr) witnesses = service_.witnesses_->Places();
+    VoterMembers voters;
+    if (service_.voters_ != nullptr) voters = service_.voters_->Places();
     {
       MutexLock lock(&mu_);
       const bool news =
@@ -234,7 +234,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       busy_ = true;  // For good, if this is the end.
       const bool broken = end_.has_value() && absl::IsCancelled(*end_);
       if (!broken && news) {
-        PackLocked(witnesses);
+        PackLocked(voters);
       } else {
         finish = ToGrpcStatus(*end_);
       }
@@ -247,15 +247,15 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
   }
 
-  void PackLocked(const WitnessMembers& witnesses) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+  void PackLocked(const VoterMembers& voters) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     response_.Clear();
     if (!std::exchange(redirects_, false) && !std::exchange(policy_sent_, true)) {
       *response_.mutable_policy() = ToProto(job_->policy());
     }
-    if (witnesses.size() != told_.size() ||
-        !std::equal(told_.begin(), told_.end(), witnesses.begin(), SamePlace)) {
-      for (const WitnessMember& one : witnesses) *response_.add_witnesses() = ToProto(one);
-      told_ = witnesses;
+    if (voters.size() != told_.size() ||
+        !std::equal(told_.begin(), told_.end(), voters.begin(), SamePlace)) {
+      for (const VoterMember& one : voters) *response_.add_voters() = ToProto(one);
+      told_ = voters;
     }
     if (std::exchange(probe_, false)) response_.set_probe(true);
     response_.set_heard(heard_);
@@ -283,8 +283,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   bool policy_sent_ ABSL_GUARDED_BY(mu_) = false;
   bool probe_ ABSL_GUARDED_BY(mu_) = false;
   bool answer_ ABSL_GUARDED_BY(mu_) = false;
-  bool redirects_ ABSL_GUARDED_BY(mu_) = false;  // Only the witnesses are told.
-  WitnessMembers told_ ABSL_GUARDED_BY(mu_);     // The witnesses that the node knows of.
+  bool redirects_ ABSL_GUARDED_BY(mu_) = false;  // Only the voters are told.
+  VoterMembers told_ ABSL_GUARDED_BY(mu_);       // The voters that the node knows of.
   uint64_t read_ = 0;                        // Messages that were read; only for the reading side.
   uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;  // Messages that are answered.
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest one, if not sent yet.
@@ -378,11 +378,11 @@ absl::Status CheckReport(const v1::ReportNodeDeathRequest& request) {
 }  // namespace
 
 RendezvousService::RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers,
-                                     Duration patience, WitnessPost* witnesses)
+                                     Duration patience, VoterPost* voters)
     : jobs_(jobs),
       open_(open),
       peers_(peers),
-      witnesses_(witnesses),
+      voters_(voters),
       lobby_(std::make_shared<Lobby>(patience)) {}
 
 RendezvousService::~RendezvousService() { HLAUNCH_CHECK(open_streams() == 0); }
@@ -400,8 +400,8 @@ grpc::ServerUnaryReactor* RendezvousService::ReportNodeDeath(
     v1::ReportNodeDeathResponse* /*response*/) {
   absl::Status status = CheckReport(*request);
   if (status.ok()) status = CheckPeerMayUseJob(*context, peers_, request->job_id());
-  if (status.ok() && witnesses_ != nullptr) {
-    witnesses_->ProvenDead(request->job_id(), request->incarnation());
+  if (status.ok() && voters_ != nullptr) {
+    voters_->ProvenDead(request->job_id(), request->incarnation());
   }
   if (status.ok()) status = jobs_.CheckLeads();
   if (status.ok()) {
@@ -419,10 +419,10 @@ grpc::ServerUnaryReactor* RendezvousService::PassWitnessMessage(
     grpc::CallbackServerContext* context, const v1::PassWitnessMessageRequest* request,
     v1::PassWitnessMessageResponse* /*response*/) {
   absl::Status status = CheckPeerMayUseJob(*context, peers_, request->job_id());
-  absl::StatusOr<WitnessLetter> letter = FromProto(*request);
+  absl::StatusOr<VoterLetter> letter = FromProto(*request);
   if (status.ok()) status = letter.status();
-  if (status.ok() && witnesses_ == nullptr) status = absl::NotFoundError("no witness is here");
-  if (status.ok()) status = witnesses_->Hear(request->job_id(), *std::move(letter));
+  if (status.ok() && voters_ == nullptr) status = absl::NotFoundError("no voter is here");
+  if (status.ok()) status = voters_->Hear(request->job_id(), *std::move(letter));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
   return reactor;
@@ -432,10 +432,10 @@ grpc::ServerUnaryReactor* RendezvousService::GetWitnessRecord(
     grpc::CallbackServerContext* context, const v1::GetWitnessRecordRequest* request,
     v1::GetWitnessRecordResponse* response) {
   absl::Status status = CheckPeerMayUseJob(*context, peers_, request->job_id());
-  if (status.ok() && witnesses_ == nullptr) status = absl::NotFoundError("no witness is here");
+  if (status.ok() && voters_ == nullptr) status = absl::NotFoundError("no voter is here");
   if (status.ok()) {
     absl::StatusOr<std::string> record =
-        witnesses_->Record(request->job_id(), request->from(), FromProto(request->ballot()));
+        voters_->Record(request->job_id(), request->from(), FromProto(request->ballot()));
     status = record.status();
     if (status.ok()) response->set_record(*std::move(record));
   }

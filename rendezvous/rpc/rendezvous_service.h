@@ -14,7 +14,7 @@
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/net/port/peer_jobs.h"
 #include "rendezvous/round/values/round.h"
-#include "rendezvous/voter/wire/witness_post.h"
+#include "rendezvous/voter/wire/voter_post.h"
 
 namespace hlaunch {
 
@@ -28,9 +28,9 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
  public:
   // `open`: nodes had to prove nothing to get here. `peers`: what they have proved in their
   // greeting; null if they do not greet. `patience`: the time limit for the first message of a
-  // stream. `witnesses`: the witness here, which must outlive the service; null if there is none.
+  // stream. `voters`: the voter here, which must outlive the service; null if there is none.
   RendezvousService(Jobs& jobs, bool open, const PeerJobs* peers, Duration patience,
-                    WitnessPost* witnesses);
+                    VoterPost* voters);
   ~RendezvousService() override;
 
   // Ends every stream with `status` after its last directive, also the streams that come later.
@@ -82,7 +82,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   Jobs& jobs_;
   const bool open_;
   const PeerJobs* const peers_;
-  WitnessPost* const witnesses_;
+  VoterPost* const voters_;
   const std::shared_ptr<Lobby> lobby_;
 
   mutable Mutex mu_;

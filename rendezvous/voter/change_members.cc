@@ -7,30 +7,30 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/voter/witness_words.h"
+#include "rendezvous/voter/voter_words.h"
 
 namespace hlaunch {
 namespace {
 
 using Lapsed = GroupView::Lapsed;
 
-int Count(const WitnessMembers& members) { return static_cast<int>(members.size()); }
+int Count(const VoterMembers& members) { return static_cast<int>(members.size()); }
 
 // Returns the groups, besides the one proposed last, that a process may still believe in.
-std::vector<WitnessMembers> OtherGroups(const GroupView& view) {
-  std::vector<WitnessMembers> groups = view.open;
+std::vector<VoterMembers> OtherGroups(const GroupView& view) {
+  std::vector<VoterMembers> groups = view.open;
   groups.push_back(view.decided);
   return groups;
 }
 
-bool MajorityAnswers(const GroupView& view, const WitnessMembers& members) {
+bool MajorityAnswers(const GroupView& view, const VoterMembers& members) {
   const auto answering = std::count_if(
       members.begin(), members.end(),
-      [&](const WitnessMember& member) { return view.answering.count(member.incarnation) > 0; });
+      [&](const VoterMember& member) { return view.answering.count(member.incarnation) > 0; });
   return answering >= Majority(Count(members));
 }
 
-WitnessMembers WithoutDead(const GroupView& view, WitnessMembers members) {
+VoterMembers WithoutDead(const GroupView& view, VoterMembers members) {
   for (const Lapsed& lapsed : view.lapsed) {
     if (lapsed.dead) members = Without(members, lapsed.incarnation);
   }
@@ -40,24 +40,24 @@ WitnessMembers WithoutDead(const GroupView& view, WitnessMembers members) {
 // Proposes the group without all dead members, if the living ones are no majority of it, and
 // without this leader no majority of another group.
 MembersVerdict WithoutAllDead(const GroupView& view) {
-  const WitnessMembers living = WithoutDead(view, view.members);
+  const VoterMembers living = WithoutDead(view, view.members);
   if (Count(living) >= Majority(Count(view.members))) return {};
-  for (const WitnessMembers& group : OtherGroups(view)) {
+  for (const VoterMembers& group : OtherGroups(view)) {
     const int rivals = Count(WithoutDead(view, Without(group, view.leader)));
     if (rivals >= Majority(Count(group))) return {};
   }
   return {living,
-          absl::StrCat("the group of witnesses goes on with ", living.size(), " of ",
+          absl::StrCat("the group of voters goes on with ", living.size(), " of ",
                        view.members.size(), ": so many are dead that nobody else can be elected")};
 }
 
 MembersVerdict WithoutOne(const GroupView& view, const Lapsed& goes) {
   return {Without(view.members, goes.incarnation),
-          absl::StrCat(NameOfWitness(view.members, goes.incarnation),
-                       " is no witness any more: it ", goes.why)};
+          absl::StrCat(NameOfVoter(view.members, goes.incarnation), " is no voter any more: it ",
+                       goes.why)};
 }
 
-const Lapsed* LapsedOf(const GroupView& view, const WitnessMembers& members) {
+const Lapsed* LapsedOf(const GroupView& view, const VoterMembers& members) {
   for (const Lapsed& lapsed : view.lapsed) {
     if (FindMember(members, lapsed.incarnation) != nullptr) return &lapsed;
   }
@@ -65,9 +65,9 @@ const Lapsed* LapsedOf(const GroupView& view, const WitnessMembers& members) {
 }
 
 // Returns true if no process outside `members` may believe that it is a member.
-bool AreAll(const GroupView& view, const WitnessMembers& members) {
-  for (const WitnessMembers& group : OtherGroups(view)) {
-    for (const WitnessMember& member : group) {
+bool AreAll(const GroupView& view, const VoterMembers& members) {
+  for (const VoterMembers& group : OtherGroups(view)) {
+    for (const VoterMember& member : group) {
       if (FindMember(members, member.incarnation) == nullptr) return false;
     }
   }
@@ -79,7 +79,7 @@ MembersVerdict TakeBack(const GroupView& view) {
   // In a group of two, the other one relies on being asked until it has lapsed.
   if (Count(view.members) == 2 && LapsedOf(view, view.members) == nullptr) return {};
   if (!MajorityAnswers(view, view.decided)) return {};
-  return {view.decided, "the witnesses stay who they were: too many of the new ones do not answer"};
+  return {view.decided, "the voters stay who they were: too many of the new ones do not answer"};
 }
 
 MembersVerdict OneLess(const GroupView& view) {
@@ -101,9 +101,9 @@ MembersVerdict DecideMembers(const GroupView& view) {
   if (!view.open.empty()) return TakeBack(view);
   if (!view.lapsed.empty()) return OneLess(view);
   if (Count(view.members) >= view.size || view.ready.empty()) return {};
-  WitnessMembers more = view.members;
+  VoterMembers more = view.members;
   more.push_back(view.ready.front());
-  return {more, absl::StrCat(view.ready.front().name, " becomes a witness, one of ", more.size())};
+  return {more, absl::StrCat(view.ready.front().name, " becomes a voter, one of ", more.size())};
 }
 
 }  // namespace hlaunch

@@ -20,18 +20,18 @@ struct GroupView {
     std::string why;    // For people: "is dead", "has not answered for 15.0 s".
   };
   Incarnation leader = 0;
-  WitnessMembers members;            // As proposed last.
-  WitnessMembers decided;            // As decided last.
-  std::vector<WitnessMembers> open;  // All other groups that were proposed since.
-  std::vector<Lapsed> lapsed;        // Members of all these groups that must go, the worst first.
-  std::set<Incarnation> answering;   // The leader and those that have answered lately.
-  WitnessMembers ready;              // Candidates that answer, the best first.
-  int size = 1;                      // How many witnesses there should be.
+  VoterMembers members;             // As proposed last.
+  VoterMembers decided;             // As decided last.
+  std::vector<VoterMembers> open;   // All other groups that were proposed since.
+  std::vector<Lapsed> lapsed;       // Members of all these groups that must go, the worst first.
+  std::set<Incarnation> answering;  // The leader and those that have answered lately.
+  VoterMembers ready;               // Candidates that answer, the best first.
+  int size = 1;                     // How many voters there should be.
 };
 
 struct MembersVerdict {
-  std::optional<WitnessMembers> members;  // Set if a change must be proposed.
-  std::string reason;                     // Set together with `members`: one line for people.
+  std::optional<VoterMembers> members;  // Set if a change must be proposed.
+  std::string reason;                   // Set together with `members`: one line for people.
 };
 
 // Decides on the next group. It has one member less or one more, so that each majority of the old

@@ -32,9 +32,9 @@ void Followers::Forgive(Duration stood_still) {
   for (auto& [incarnation, follower] : followers_) follower.heard += stood_still;
 }
 
-Instant Followers::LeaseBegan(const WitnessMembers& members) const {
+Instant Followers::LeaseBegan(const VoterMembers& members) const {
   std::vector<Instant> sent;
-  for (const WitnessMember& member : members) {
+  for (const VoterMember& member : members) {
     if (member.incarnation == self_) {
       sent.push_back(Instant::max());
     } else if (const Follower* follower = Find(member.incarnation)) {
@@ -47,9 +47,9 @@ Instant Followers::LeaseBegan(const WitnessMembers& members) const {
   return sent[needed - 1];
 }
 
-int Followers::CountHolding(const WitnessMembers& members, const Ballot& ballot) const {
+int Followers::CountHolding(const VoterMembers& members, const Ballot& ballot) const {
   return static_cast<int>(
-      std::count_if(members.begin(), members.end(), [&](const WitnessMember& member) {
+      std::count_if(members.begin(), members.end(), [&](const VoterMember& member) {
         return member.incarnation == self_ || Holds(member.incarnation, ballot);
       }));
 }

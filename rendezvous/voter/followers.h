@@ -13,7 +13,7 @@
 
 namespace hlaunch {
 
-// What a leader knows of the other witnesses in its term. A value.
+// What a leader knows of the other voters in its term. A value.
 class Followers {
  public:
   Followers(Incarnation self, Instant since) : self_(self), since_(since) {}
@@ -31,10 +31,10 @@ class Followers {
   // Returns when the newest append was sent that enough of `members` have answered, so that no
   // other leader is elected within a lease of it. Instant::max() if this process alone suffices,
   // min() if too few have answered.
-  Instant LeaseBegan(const WitnessMembers& members) const;
+  Instant LeaseBegan(const VoterMembers& members) const;
 
   // How many of `members` hold the entry of `ballot`, this process included.
-  int CountHolding(const WitnessMembers& members, const Ballot& ballot) const;
+  int CountHolding(const VoterMembers& members, const Ballot& ballot) const;
   bool Holds(Incarnation member, const Ballot& ballot) const;
 
   bool Answered(Incarnation member) const;

@@ -7,21 +7,21 @@
 
 namespace hlaunch {
 
-const WitnessMember* FindMember(const WitnessMembers& members, Incarnation incarnation) {
-  for (const WitnessMember& member : members) {
+const VoterMember* FindMember(const VoterMembers& members, Incarnation incarnation) {
+  for (const VoterMember& member : members) {
     if (member.incarnation == incarnation) return &member;
   }
   return nullptr;
 }
 
-bool SameMembers(const WitnessMembers& a, const WitnessMembers& b) {
-  const auto in_b = [&](const WitnessMember& m) { return FindMember(b, m.incarnation) != nullptr; };
+bool SameMembers(const VoterMembers& a, const VoterMembers& b) {
+  const auto in_b = [&](const VoterMember& m) { return FindMember(b, m.incarnation) != nullptr; };
   return a.size() == b.size() && std::all_of(a.begin(), a.end(), in_b);
 }
 
-WitnessMembers Without(const WitnessMembers& members, Incarnation incarnation) {
-  WitnessMembers others;
-  for (const WitnessMember& member : members) {
+VoterMembers Without(const VoterMembers& members, Incarnation incarnation) {
+  VoterMembers others;
+  for (const VoterMember& member : members) {
     if (member.incarnation != incarnation) others.push_back(member);
   }
   return others;

@@ -11,7 +11,7 @@
 
 #include "proto/contract/ids.h"
 
-// What a group of witnesses agrees on: one entry, replaced as a whole. Plain values.
+// What a group of voters agrees on: one entry, replaced as a whole. Plain values.
 
 namespace hlaunch {
 
@@ -28,34 +28,34 @@ struct Ballot {
 
 // One process of the group. A process that was started again is a different member: it remembers
 // neither its votes nor its entry, so it must not act for the former one.
-struct WitnessMember {
+struct VoterMember {
   Incarnation incarnation = 0;
   std::string name;     // For people: "node2".
   std::string address;  // Where it answers: "10.0.0.2:29400".
 };
-using WitnessMembers = std::vector<WitnessMember>;
+using VoterMembers = std::vector<VoterMember>;
 
-struct WitnessEntry {
+struct VoterEntry {
   Ballot ballot;
   uint64_t version = 0;  // Counts the changes of `record`.
-  WitnessMembers members;
+  VoterMembers members;
   std::string record;
 };
 
-// An entry that never changes. The witness shares it with the messages that carry it.
-using SharedEntry = std::shared_ptr<const WitnessEntry>;
+// An entry that never changes. The voter shares it with the messages that carry it.
+using SharedEntry = std::shared_ptr<const VoterEntry>;
 
 // Returns null if `members` has no such member.
-const WitnessMember* FindMember(const WitnessMembers& members, Incarnation incarnation);
+const VoterMember* FindMember(const VoterMembers& members, Incarnation incarnation);
 // Compares incarnations, in any order.
-bool SameMembers(const WitnessMembers& a, const WitnessMembers& b);
-WitnessMembers Without(const WitnessMembers& members, Incarnation incarnation);
+bool SameMembers(const VoterMembers& a, const VoterMembers& b);
+VoterMembers Without(const VoterMembers& members, Incarnation incarnation);
 
 // Returns how many of a group must hold an entry to decide it, or must vote to elect a leader.
 int Majority(int members);
 // Returns how many of a group must withhold their votes to prevent an election.
 int Blocking(int members);
-// Returns how many witnesses a job of `nodes` nodes has. It is odd for more than two nodes, since
+// Returns how many voters a job of `nodes` nodes has. It is odd for more than two nodes, since
 // an even number would survive no more losses.
 int GroupSize(int nodes);
 

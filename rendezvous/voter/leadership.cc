@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/voter/witness_words.h"
+#include "rendezvous/voter/voter_words.h"
 
 namespace hlaunch {
 namespace {
@@ -20,29 +20,29 @@ constexpr size_t kInTurn = 1;  // and others in turn, in case the best do not.
 Instant Leadership::LeaseUntil() const {
   // All groups that a process may hold count.
   Instant began = followers_.LeaseBegan(decided_->members);
-  for (const WitnessMembers& group : open_) {
+  for (const VoterMembers& group : open_) {
     began = std::min(began, followers_.LeaseBegan(group));
   }
   if (began == Instant::max() || began == Instant::min()) return began;
   return began + Shortened(rule_.lease);
 }
 
-void Leadership::Propose(const WitnessMembers& members, const WitnessEntry& entry, Instant now) {
-  for (const WitnessMember& member : members) {
+void Leadership::Propose(const VoterMembers& members, const VoterEntry& entry, Instant now) {
+  for (const VoterMember& member : members) {
     if (!FindMember(entry.members, member.incarnation)) followers_.Expect(member.incarnation, now);
   }
-  const auto same = [&](const WitnessMembers& group) { return SameMembers(group, members); };
+  const auto same = [&](const VoterMembers& group) { return SameMembers(group, members); };
   if (same(decided_->members) || std::any_of(open_.begin(), open_.end(), same)) return;
   open_.push_back(members);
 }
 
-bool Leadership::IsHeld(const WitnessEntry& entry, const KnownProcesses& known, Instant now) const {
+bool Leadership::IsHeld(const VoterEntry& entry, const KnownProcesses& known, Instant now) const {
   const int members = static_cast<int>(entry.members.size());
   if (followers_.CountHolding(entry.members, entry.ballot) < Majority(members)) return false;
   // In a group of two, the other one relies on knowing each decision until it has lapsed.
-  const WitnessMembers& former = decided_->members;
+  const VoterMembers& former = decided_->members;
   return former.size() != 2 ||
-         std::all_of(former.begin(), former.end(), [&](const WitnessMember& member) {
+         std::all_of(former.begin(), former.end(), [&](const VoterMember& member) {
            const Incarnation one = member.incarnation;
            return one == self_ || HasLapsed(one, known, now) || followers_.Holds(one, entry.ballot);
          });
@@ -63,22 +63,22 @@ bool Leadership::HasLapsed(Incarnation one, const KnownProcesses& known, Instant
 }
 
 bool Leadership::Concerns(Incarnation one, const KnownProcesses& known) const {
-  const auto is_in = [&](const WitnessMembers& members) { return FindMember(members, one); };
+  const auto is_in = [&](const VoterMembers& members) { return FindMember(members, one); };
   return is_in(decided_->members) || (known.candidates && is_in(*known.candidates)) ||
          std::any_of(open_.begin(), open_.end(), is_in);
 }
 
-WitnessMembers Leadership::AllConcerned() const {
-  WitnessMembers all = decided_->members;
-  for (const WitnessMembers& group : open_) {
-    for (const WitnessMember& member : group) {
+VoterMembers Leadership::AllConcerned() const {
+  VoterMembers all = decided_->members;
+  for (const VoterMembers& group : open_) {
+    for (const VoterMember& member : group) {
       if (!FindMember(all, member.incarnation)) all.push_back(member);
     }
   }
   return all;
 }
 
-GroupView Leadership::View(const WitnessEntry& entry, const KnownProcesses& known,
+GroupView Leadership::View(const VoterEntry& entry, const KnownProcesses& known,
                            Instant now) const {
   GroupView view;
   view.leader = self_;
@@ -88,8 +88,8 @@ GroupView Leadership::View(const WitnessEntry& entry, const KnownProcesses& know
   AddLapsed(view, known, now);
   if (!known.candidates) return view;
   view.size = GroupSize(known.nodes);
-  const WitnessMembers all = AllConcerned();
-  for (const WitnessMember& candidate : *known.candidates) {
+  const VoterMembers all = AllConcerned();
+  for (const VoterMember& candidate : *known.candidates) {
     const Incarnation one = candidate.incarnation;
     // If this process has just stood still, the answer is to an old append. The lease of the larger
     // group would begin with that and might be over at once.
@@ -104,7 +104,7 @@ GroupView Leadership::View(const WitnessEntry& entry, const KnownProcesses& know
 void Leadership::AddLapsed(GroupView& view, const KnownProcesses& known, Instant now) const {
   std::vector<GroupView::Lapsed> silent, gone;
   view.answering.insert(self_);
-  for (const WitnessMember& member : Without(AllConcerned(), self_)) {
+  for (const VoterMember& member : Without(AllConcerned(), self_)) {
     const Incarnation one = member.incarnation;
     if (Answers(one, now)) view.answering.insert(one);
     const bool wanted = !known.candidates || FindMember(*known.candidates, one) != nullptr;
@@ -127,16 +127,16 @@ uint64_t Leadership::NextBeat(Instant now) {
   return followers_.NextBeat(now, rule_.lease);
 }
 
-WitnessMembers Leadership::Listeners(const WitnessEntry& entry, const KnownProcesses& known,
-                                     uint64_t beat) const {
-  WitnessMembers listeners = AllConcerned();
+VoterMembers Leadership::Listeners(const VoterEntry& entry, const KnownProcesses& known,
+                                   uint64_t beat) const {
+  VoterMembers listeners = AllConcerned();
   const bool full = static_cast<int>(entry.members.size()) >= GroupSize(known.nodes);
   if (!known.candidates || full) return Without(listeners, self_);
-  const WitnessMembers& candidates = *known.candidates;
+  const VoterMembers& candidates = *known.candidates;
   const auto add_up_to = [&](size_t more, size_t first) {
     const size_t most = listeners.size() + more;
     for (size_t i = 0; i < candidates.size() && listeners.size() < most; ++i) {
-      const WitnessMember& candidate = candidates[(first + i) % candidates.size()];
+      const VoterMember& candidate = candidates[(first + i) % candidates.size()];
       const Incarnation one = candidate.incarnation;
       if (!known.IsDead(one) && !FindMember(listeners, one)) listeners.push_back(candidate);
     }
@@ -146,7 +146,7 @@ WitnessMembers Leadership::Listeners(const WitnessEntry& entry, const KnownProce
   return Without(listeners, self_);
 }
 
-bool Leadership::Needs(Incarnation one, const WitnessEntry& entry, Instant now) const {
+bool Leadership::Needs(Incarnation one, const VoterEntry& entry, Instant now) const {
   // A member that must go does not get the entry before that is decided: else it might hold the
   // newest entry of all living processes, and could not be elected with it. A silent member does
   // not get a large entry again and again.

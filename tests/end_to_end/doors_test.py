@@ -67,7 +67,7 @@ REFUSAL = r"heard '\\x0[1-6]'$"
 # What another user of the host says at each door, and what the door answers.
 DOORS = {
     "rendezvous": (HTTP2, "heard .HTTP/1.1 401 .*demands a token"),
-    # The witness of the job's record, and a port that is kept for the next round's store, where nobody
+    # The voter of the job's record, and a port that is kept for the next round's store, where nobody
     # is heard yet. From outside they differ in nothing else.
     "agent": (HTTP2, "heard .HTTP/1.1 401 .*demands a token|nothing: TimeoutError$"),
     "store": (STORE, NOTHING),
@@ -205,12 +205,12 @@ class Doors(jobs.JobTest):
     def test_another_user_gets_at_each_door_what_the_table_says(self):
         host, other = zip(self.nodes, self.runs)
         seen = {door for door, _ in self.knock(*host)}
-        # The other node's witness comes with the first round.
-        def witness_answers():
+        # The other node's voter comes with the first round.
+        def voter_answers():
             answers = self.knock(*other)
             seen.update(door for door, _ in answers)
             return any(door == "agent" and "401" in answer for door, answer in answers)
-        self.assertTrue(lab.poll(witness_answers, 30))
+        self.assertTrue(lab.poll(voter_answers, 30))
         # All of them were there, except those of a library of the machine, and of hosts that check
         # the paths between them only while no worker runs.
         self.assertEqual(set(DOORS) - seen - {"PMIx", "check", "check's memory"}, set())

@@ -15,8 +15,8 @@ import jobs
 import lab
 
 LEADS = r"node0, which held the rendezvous, does not answer; node[12] leads it since"
-# Until a node that is to be a witness counts as one: messages and a beat. Nothing says so.
-WITNESS_TIME = 5
+# Until a node that is to be a voter counts as one: messages and a beat. Nothing says so.
+VOTER_TIME = 5
 
 
 def kill_all(run):
@@ -55,16 +55,16 @@ class HostLossTest(jobs.JobTest):
     def begin(self):
         runs = self.start_job()
         self.wait_for_workers(runs, self.count)
-        self.await_witnesses(runs, min(self.count, 3))
+        self.await_voters(runs, min(self.count, 3))
         return runs
 
-    def await_witnesses(self, runs, number):
+    def await_voters(self, runs, number):
         """Waits until `number` nodes keep the record, as the leader says, and the others know of
         all that may."""
-        runs[0].wait_for(f"becomes a witness, one of {number}\\n", 30)
+        runs[0].wait_for(f"becomes a voter, one of {number}\\n", 30)
         for run in runs[1:]:
-            run.wait_for(f"this node knows of {len(runs)} witnesses", 30)
-        time.sleep(WITNESS_TIME)
+            run.wait_for(f"this node knows of {len(runs)} voters", 30)
+        time.sleep(VOTER_TIME)
 
     def end(self, runs, codes=jobs.OK, timeout=20):
         (self.lab.folder / "end").touch()
@@ -104,8 +104,8 @@ class HostDiesAtOnce(HostLossTest):
         self.wait_for_workers(runs, self.count)
         self.lose_host_of_three(runs)
 
-    def test_without_witnesses_the_others_join_it_once_it_is_started_again(self):
-        # It reaches no other node, so none becomes a witness.
+    def test_without_voters_the_others_join_it_once_it_is_started_again(self):
+        # It reaches no other node, so none becomes a voter.
         self.nodes[0].run("iptables", "-A", "OUTPUT", "-p", "tcp", "--syn", "!", "-o", "lo", "-j", "DROP")
         runs = self.start_job()
         self.wait_for_workers(runs, self.count)
@@ -117,7 +117,7 @@ class HostDiesAtOnce(HostLossTest):
         self.end(runs, timeout=60)
 
 
-class NoOtherWitness(HostLossTest):
+class NoOtherVoter(HostLossTest):
     """The endpoint's port is open, and no other port of the other nodes."""
 
     on_host_loss = None
@@ -129,7 +129,7 @@ class NoOtherWitness(HostLossTest):
         self.wait_for_workers(runs, self.count)
         for run in runs:
             run.wait_for(r"the job ends if node0 dies, as with --on-host-loss end: no other node answers "
-                         r"as a witness \(node1 at 10\.77\.0\.11:\d+ does not\)", 60)
+                         r"as a voter \(node1 at 10\.77\.0\.11:\d+ does not\)", 60)
         self.end(runs)
 
 
@@ -208,7 +208,7 @@ class TenHostsAtLength(HostLossTest):
             runs[leader] = self.start_job([self.nodes[leader]])[0]
             self.assertTrue(lab.poll(lambda: jobs.environments(runs[leader]), 60),
                             f"{i}: {self.told(runs)}")
-            time.sleep(2 * WITNESS_TIME)
+            time.sleep(2 * VOTER_TIME)
         self.end(runs)
 
     def leader(self, runs):

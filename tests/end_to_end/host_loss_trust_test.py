@@ -15,7 +15,7 @@ import jobs
 import lab
 import trust_test
 
-FALSE_WITNESS = lab.WORKERS / "false_witness.py"
+FALSE_VOTER = lab.WORKERS / "false_voter.py"
 JOB = "a-job-of-ours"
 FAR_AHEAD = 1 << 61  # A term that would depose any leader.
 
@@ -42,10 +42,10 @@ class Strangers(HostDiesWithTrust):
     ways = ("clear", "stranger.hlaunch", trust_test.server_name(lab.TOKEN))
     holder = "token"
 
-    def witnesses(self, places, term, ways, env, seconds):
+    def voters(self, places, term, ways, env, seconds):
         """{(node, port, way): the outcome of a message}; all messages are sent at once."""
         tried = {(node, port, way): self.stranger.start(
-            sys.executable, FALSE_WITNESS, node.ip, port, JOB, term, way, seconds, env=env)
+            sys.executable, FALSE_VOTER, node.ip, port, JOB, term, way, seconds, env=env)
                  for node, port in places for way in ways}
         self.assertEqual({run.wait(30) for run in tried.values()}, {0}, self.told(tried.values()))
         return {key: run.out.strip() for key, run in tried.items()}
@@ -56,7 +56,7 @@ class Strangers(HostDiesWithTrust):
                   for port in attack_test.listening(jobs.agent_of(run))]
 
         def heard():
-            said = self.witnesses(places, 1, [self.holder], self.env, 2)  # Some ports are silent.
+            said = self.voters(places, 1, [self.holder], self.env, 2)  # Some ports are silent.
             found = [place[:2] for place, words in said.items() if words == "answered"]
             return [node for node, _ in found] == self.nodes and found
         found = lab.poll(heard, 20)
@@ -70,7 +70,7 @@ class Strangers(HostDiesWithTrust):
     def strangers_try(self, keepers):
         other = {**self.env, "HLAUNCH_TOKEN": lab.OTHER_TOKEN}
         for ways, env in ((self.ways, {}), ([self.holder], other)):
-            for place, words in self.witnesses(keepers, FAR_AHEAD, ways, env, 60).items():
+            for place, words in self.voters(keepers, FAR_AHEAD, ways, env, 60).items():
                 self.assertIn(words, ("closed", "refused"), place)
         for node, port in keepers:
             for env in ({}, other):
@@ -84,7 +84,7 @@ class Strangers(HostDiesWithTrust):
         said = self.told(runs)
         self.assertNotRegex(said, host_loss_test.LEADS)
         self.assertEqual([len(jobs.environments(run)) for run in runs], [1, 1, 1], said)
-        self.assertEqual(len(re.findall("becomes a witness", runs[0].err)), 2, said)
+        self.assertEqual(len(re.findall("becomes a voter", runs[0].err)), 2, said)
         self.lose_host_of_three(runs)
 
 

@@ -82,10 +82,10 @@ class Trust(own_cluster_test.ClusterTest):
         """Makes all tokens that the head has given out expire now."""
         self.cluster.kill("head")
         file = self.nodes[0].folder / "lib/hlaunch-head/hosts.json"
-        desk = json.loads(file.read_text(encoding="utf-8"))
-        for token in desk["tokens"]:
+        registrar = json.loads(file.read_text(encoding="utf-8"))
+        for token in registrar["tokens"]:
             token["until"] = int(time.time()) - 1
-        file.write_text(json.dumps(desk), encoding="utf-8")
+        file.write_text(json.dumps(registrar), encoding="utf-8")
         self.cluster.start_head()
         self.cluster.await_connected(0)
 

@@ -92,7 +92,7 @@ class Reboot(unittest.TestCase):
 
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
-class RebootWithWitnessesAtLength(Reboot):
+class RebootWithVotersAtLength(Reboot):
     options = {"rdzv_endpoint": "node0", "on_host_loss": "wait"}
 
 

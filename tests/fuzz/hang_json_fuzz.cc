@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-// Answers of torch's control server in a worker, and the pictures that nodes send each other. Any
+// Answers of torch's control server in a worker, and the snapshots that nodes send each other. Any
 // text gives values within their limits that are safe for a terminal. The attribution of them ends,
 // and nothing crashes.
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/watch/hang/flight_record.h"
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/hang/told_hang.h"
 #include "agent/watch/query/merge_stacks.h"
 #include "proto/base/status_macros.h"
@@ -31,7 +31,7 @@ void CheckShown(const std::string& text) {
                             [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
 }
 
-void Judge(const std::vector<RankPicture>& ranks) {
+void Judge(const std::vector<RankSnapshot>& ranks) {
   const HangVerdict verdict = AttributeHang(ranks);
   CheckShown(DescribeHang(verdict, ranks, kAge));
   for (const Rank rank : RanksToFail(verdict, ranks)) {
@@ -45,7 +45,7 @@ void CheckFlightRecord(absl::string_view json) {
   WaitsForStore(json);
   const std::optional<FlightRecord> record = ParseFlightRecord(json);
   if (!record) return;
-  RankPicture one, other;
+  RankSnapshot one, other;
   other.rank = 1;
   one.recorded = other.recorded = true;
   one.groups = record->groups;
@@ -62,14 +62,14 @@ void CheckQuestions(absl::string_view json) {
 }
 
 // Values that were read are written so that they are read back as the same.
-void CheckPictures(absl::string_view text) {
-  const std::optional<std::vector<RankPicture>> pictures = ParsePictures(text);
-  if (!pictures) return;
-  Judge(*pictures);
-  for (const SameState& state : GroupByState(*pictures)) CheckShown(state.text);
-  CheckShown(DescribeProgress(*pictures));
-  const auto again = ParsePictures(PictureText(*pictures));
-  HLAUNCH_CHECK(again && again->size() == pictures->size());
+void CheckSnapshots(absl::string_view text) {
+  const std::optional<std::vector<RankSnapshot>> snapshots = ParseSnapshots(text);
+  if (!snapshots) return;
+  Judge(*snapshots);
+  for (const SameState& state : GroupByState(*snapshots)) CheckShown(state.text);
+  CheckShown(DescribeProgress(*snapshots));
+  const auto again = ParseSnapshots(SnapshotText(*snapshots));
+  HLAUNCH_CHECK(again && again->size() == snapshots->size());
 }
 
 void CheckStacks(absl::string_view text) {
@@ -97,7 +97,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
   hlaunch::CheckFlightRecord(bytes);
   hlaunch::CheckQuestions(bytes);
-  hlaunch::CheckPictures(bytes);
+  hlaunch::CheckSnapshots(bytes);
   hlaunch::CheckStacks(bytes);
   hlaunch::CheckTold(bytes);
   return 0;

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/json_fields.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 #include "rendezvous/cluster/membership/join_token.h"
 #include "rendezvous/net/trust/cluster_authority.h"
 
@@ -54,19 +54,19 @@ void CheckCertificate(const std::string& pem) {
   HLAUNCH_CHECK(!CheckHostIdentity({OurAuthority().certificate, pem, ""}).ok());
 }
 
-// Reads the text as a question at a desk and as a kept desk.
+// Reads the text as a question at a registrar and as a kept registrar.
 void CheckJson(absl::string_view text) {
   const absl::StatusOr<nlohmann::json> json = ParseObject(text);
   if (!json.ok()) return;
   if (const auto question = ReadJoinQuestion(*json); question.ok()) {
-    JoinDesk desk(OurAuthority());
-    HLAUNCH_CHECK(!desk.Join(*question, "192.0.2.1", false, kNow).ok());
+    JoinRegistrar registrar(OurAuthority());
+    HLAUNCH_CHECK(!registrar.Join(*question, "192.0.2.1", false, kNow).ok());
   }
-  auto desk = JoinDesk::FromJson(OurAuthority(), *json);
-  if (!desk.ok()) return;
-  desk->MakeToken(kNow);
-  const auto again = JoinDesk::FromJson(OurAuthority(), desk->ToJson());
-  HLAUNCH_CHECK(again.ok() && again->ToJson() == desk->ToJson());
+  auto registrar = JoinRegistrar::FromJson(OurAuthority(), *json);
+  if (!registrar.ok()) return;
+  registrar->MakeToken(kNow);
+  const auto again = JoinRegistrar::FromJson(OurAuthority(), registrar->ToJson());
+  HLAUNCH_CHECK(again.ok() && again->ToJson() == registrar->ToJson());
 }
 
 std::string Pem(absl::string_view kind, absl::string_view der) {

@@ -168,13 +168,13 @@ INSTANTIATE_TEST_SUITE_P(Scenes, StandstillInAJob,
                                                           Who::kRendezvous),
                                           testing::Bool(), testing::Values(6, 7, 8, 10, 30)));
 
-using WitnessScene = std::tuple<int, Who, bool, int>;
+using VoterScene = std::tuple<int, Who, bool, int>;
 
-class StandstillAmongWitnesses : public testing::TestWithParam<WitnessScene> {};
+class StandstillAmongVoters : public testing::TestWithParam<VoterScene> {};
 
 // The same where the job's nodes keep its record: of the node that leads, or of another one. The
 // links are good, since an election over slow ones takes longer than the shortest limits.
-TEST_P(StandstillAmongWitnesses, EndsNeitherTheJobNorItsProgress) {
+TEST_P(StandstillAmongVoters, EndsNeitherTheJobNorItsProgress) {
   const auto [nodes, who, of_host, loss_limit] = GetParam();
   const Duration limit = std::chrono::seconds(loss_limit);
   const Duration last = 4 * limit / 3 + std::chrono::seconds(13);
@@ -187,9 +187,9 @@ TEST_P(StandstillAmongWitnesses, EndsNeitherTheJobNorItsProgress) {
     simulation.seed = seed;
     simulation.nodes = nodes;
     simulation.steps = 6000;
-    simulation.witnesses = true;
+    simulation.voters = true;
     simulation.standstill = {who, limit, duration, false, of_host};
-    // Before there are witnesses a job ends with its host; see PowerLossAmongWitnesses.
+    // Before there are voters a job ends with its host; see PowerLossAmongVoters.
     simulation.standstill->after = std::chrono::milliseconds(1000 + 37 * seed);
     const SimulationResult result = Simulate(simulation);
     terms += result.terms;
@@ -205,23 +205,23 @@ TEST_P(StandstillAmongWitnesses, EndsNeitherTheJobNorItsProgress) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenes, StandstillAmongWitnesses,
+INSTANTIATE_TEST_SUITE_P(Scenes, StandstillAmongVoters,
                          testing::Combine(testing::Values(3, 5),
                                           testing::Values(Who::kAgent, Who::kKeeper,
                                                           Who::kAgentAndKeeper, Who::kNode),
                                           testing::Bool(), testing::Values(6, 8, 30)));
 
-class PowerLossAmongWitnesses : public testing::TestWithParam<std::tuple<int, bool>> {};
+class PowerLossAmongVoters : public testing::TestWithParam<std::tuple<int, bool>> {};
 
 // A node loses its power in any moment from the first tenths of a second of the first round on.
-TEST_P(PowerLossAmongWitnesses, EndsNoJob) {
+TEST_P(PowerLossAmongVoters, EndsNoJob) {
   const auto [nodes, of_host] = GetParam();
   for (uint64_t seed = 1; seed <= 200 / kShare; ++seed) {
     Simulation simulation;
     simulation.seed = seed;
     simulation.nodes = nodes;
     simulation.steps = 6000;
-    simulation.witnesses = true;
+    simulation.voters = true;
     simulation.standstill = {Who::kPower, std::chrono::seconds(10), {}, false, of_host};
     simulation.standstill->after = std::chrono::milliseconds(100 + 25 * seed);
     const SimulationResult result = Simulate(simulation);
@@ -232,7 +232,7 @@ TEST_P(PowerLossAmongWitnesses, EndsNoJob) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenes, PowerLossAmongWitnesses,
+INSTANTIATE_TEST_SUITE_P(Scenes, PowerLossAmongVoters,
                          testing::Combine(testing::Values(3, 5, 8), testing::Bool()));
 
 // Shows that only the fence keeps workers to one round at a time: without it they break that

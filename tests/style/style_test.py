@@ -19,6 +19,7 @@ import check_licence
 import check_names
 import check_symbols
 import check_tests
+import check_words
 
 SPDX = "".join(f"// {line}\n" for line in check_licence.LINES)
 CLEAN = {
@@ -66,7 +67,7 @@ class PlantedViolation(unittest.TestCase):
 
     def test_a_clean_tree_passes_all(self):
         for check in (check_docs, check_evidence, check_headers, check_layers, check_licence, check_names,
-                      check_tests):
+                      check_tests, check_words):
             self.assertEqual(self.check(check), [], check.__name__)
 
     def test_layers_catches_an_arrow_up(self):
@@ -146,6 +147,12 @@ class PlantedViolation(unittest.TestCase):
             "rendezvous/service.h": SPDX + "#include <grpcpp/grpcpp.h>\n",
             "rendezvous/b.cc": CLEAN["rendezvous/b.cc"] + '#include "rendezvous/service.h"\n'})
         self.assert_only(found, "rendezvous/b.cc", "rendezvous/service.h -> grpcpp/grpcpp.h")
+
+    def test_words_catches_a_word_that_has_left(self):
+        found = self.check(check_words, files={"rendezvous/b.h": SPDX + "class WitnessThread;\n"})
+        self.assert_only(found, "rendezvous/b.h:3", "Witness", "voter")
+        self.assertEqual(self.check(check_words, files={
+            "rendezvous/b.h": SPDX + "v1::PassWitnessMessageRequest request;\n"}), [])
 
     def test_includes_catches_a_use_that_only_precompiled_headers_cover(self):
         self.assertEqual(self.check(check_includes), [])  # b.cc gets <string> through a.h.

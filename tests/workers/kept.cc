@@ -4,7 +4,8 @@
 // A small agent under a real keeper, for tests. It carries out its arguments in order, then prints
 // every signal it gets. SIGTERM ends it with code 3, the keeper's death with code 4.
 //
-//   kept [exit N] [abort] [late] [threads N] [run SHELL-COMMAND]… [obituary FILE] [directory DIR]
+//   kept [exit N] [abort] [late] [threads N] [run SHELL-COMMAND]… [death report FILE] [directory
+//   DIR]
 //        [exec]
 //        [on SIGNAL stop|spin]   stands still from that signal on, half a second before its
 //                                workers must end
@@ -136,9 +137,9 @@ int Agent(KeeperLink link, char** words, char* program) {
           Process::Spawn({.argv = {"/bin/sh", "-c", value}, .env = Environment()}).value());
     }
     if (verb == "directory") link.LeaveBehind(value);
-    if (verb == "obituary") {
-      HLAUNCH_CHECK(link.RegisterObituary({"/bin/sh", "-c", "echo \"$SECRET\" > \"$0\"", value},
-                                          {"SECRET=told"})
+    if (verb == "death_report") {
+      HLAUNCH_CHECK(link.RegisterDeathReport({"/bin/sh", "-c", "echo \"$SECRET\" > \"$0\"", value},
+                                             {"SECRET=told"})
                         .ok());
     }
   }

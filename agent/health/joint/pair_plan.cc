@@ -12,8 +12,8 @@
 namespace hlaunch {
 namespace {
 
-constexpr int kSmall = 4;         // Up to this many nodes measure all pairs.
-constexpr size_t kWitnesses = 2;  // Good nodes that must have found a node bad.
+constexpr int kSmall = 4;      // Up to this many nodes measure all pairs.
+constexpr size_t kVoters = 2;  // Good nodes that must have found a node bad.
 constexpr int kLeastRounds = 4;
 
 NodePair Pair(int a, int b) { return {std::min(a, b), std::max(a, b)}; }
@@ -67,16 +67,16 @@ class Evidence {
     return links;
   }
 
-  // Nodes in no good pair: with enough good nodes as witnesses if `proven`, else with too few.
+  // Nodes in no good pair: with enough good nodes as voters if `proven`, else with too few.
   std::vector<int> NotGood(bool proven) const {
-    std::vector<size_t> witnesses(Size(), 0);
+    std::vector<size_t> voters(Size(), 0);
     for (const auto& [pair, tries] : tried_) {
-      if (Good(pair.b)) ++witnesses[Index(pair.a)];
-      if (Good(pair.a)) ++witnesses[Index(pair.b)];
+      if (Good(pair.b)) ++voters[Index(pair.a)];
+      if (Good(pair.a)) ++voters[Index(pair.b)];
     }
     std::vector<int> found;
     for (int node = 0; node < nodes_; ++node) {
-      const bool enough = witnesses[Index(node)] >= kWitnesses;
+      const bool enough = voters[Index(node)] >= kVoters;
       if (!Good(node) && enough == proven) found.push_back(node);
     }
     return found;

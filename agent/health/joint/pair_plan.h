@@ -55,7 +55,7 @@ std::vector<NodePair> NextPairs(int nodes, const std::vector<PairResult>& so_far
 struct PairVerdict {
   std::vector<int> bad_nodes;       // Bad with at least two nodes that are good themselves.
   std::vector<NodePair> bad_links;  // Bad twice, while both ends are good with others.
-  std::vector<int> open;            // In no good pair, but with too few witnesses for a verdict.
+  std::vector<int> open;            // In no good pair, but with too few voters for a verdict.
 };
 
 PairVerdict JudgePairs(int nodes, const std::vector<PairResult>& results);

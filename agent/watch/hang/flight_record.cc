@@ -234,17 +234,17 @@ CollectiveCall OwnCollective(const RecordedCall& recorded) {
   return call;
 }
 
-GroupPicture OwnGroup(const std::string& name, const RecordedCalls& record) {
-  GroupPicture picture;
-  picture.name = absl::StrCat(name, kOwnMark);
-  picture.description = name == kDefaultGroup ? "default_pg" : absl::StrCat("group ", name);
+GroupSnapshot OwnGroup(const std::string& name, const RecordedCalls& record) {
+  GroupSnapshot snapshot;
+  snapshot.name = absl::StrCat(name, kOwnMark);
+  snapshot.description = name == kDefaultGroup ? "default_pg" : absl::StrCat("group ", name);
   Calls calls;
   for (const RecordedCall& call : record.latest) {
     CollectiveCall collective = OwnCollective(call);
     calls[collective.sequence] = std::move(collective);
   }
-  picture.latest = Kept(calls);
-  return picture;
+  snapshot.latest = Kept(calls);
+  return snapshot;
 }
 
 // By peer and direction.
@@ -379,7 +379,7 @@ std::map<std::string, KnownGroup> ParseGroups(absl::string_view json) {
 
 OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records) {
   OwnCalls own;
-  std::map<std::string, GroupPicture> groups;  // Of two of one name the later one counts.
+  std::map<std::string, GroupSnapshot> groups;  // Of two of one name the later one counts.
   for (const RecordedCalls& record : records) {
     const std::string name = NameIn(record.group);
     groups[name] = OwnGroup(name, record);
@@ -391,9 +391,9 @@ OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records) {
   return own;
 }
 
-absl::string_view TorchName(absl::string_view picture) {
-  absl::ConsumeSuffix(&picture, kOwnMark);
-  return picture;
+absl::string_view TorchName(absl::string_view snapshot) {
+  absl::ConsumeSuffix(&snapshot, kOwnMark);
+  return snapshot;
 }
 
 bool WaitsForStore(absl::string_view json) {

@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "comm/record/recorded_calls.h"
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 
 // Reads what a rank has called, from the answers of torch's control server and from the records of
 // hlaunch's own collectives. Pure: a worker may have influenced both.
@@ -20,10 +20,10 @@ namespace hlaunch {
 
 // The content of a rank's flight recorder. A value.
 struct FlightRecord {
-  std::vector<GroupPicture> groups;  // Each with its last few collectives.
-  bool in_p2p = false;               // A call to a single other rank is unfinished.
-  bool device_in_p2p = false;        // The same, of a device: the rank itself may have gone on.
-  int64_t calls = 0;                 // The number of the last call, from 0.
+  std::vector<GroupSnapshot> groups;  // Each with its last few collectives.
+  bool in_p2p = false;                // A call to a single other rank is unfinished.
+  bool device_in_p2p = false;         // The same, of a device: the rank itself may have gone on.
+  int64_t calls = 0;                  // The number of the last call, from 0.
 };
 
 // Parses a flight recorder's JSON. Unset if `json` is something else.
@@ -50,7 +50,7 @@ std::map<std::string, KnownGroup> ParseGroups(absl::string_view json);
 // What a rank has called in groups of hlaunch's own collectives, of which torch's flight recorder
 // knows nothing, or at most that calls have begun. A value.
 struct OwnCalls {
-  std::vector<GroupPicture> groups;
+  std::vector<GroupSnapshot> groups;
   bool in_p2p = false;   // A thread waits for a message from or to a single rank.
   int64_t calls = 0;     // How many collectives it has called.
   std::string progress;  // Changes with every collective.
@@ -59,8 +59,8 @@ struct OwnCalls {
 // A group that torch.distributed knows gets a name that TorchName takes apart.
 OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records);
 
-// Torch's name for the group of a picture, whichever recorder it comes from.
-absl::string_view TorchName(absl::string_view picture);
+// Torch's name for the group of a snapshot, whichever recorder it comes from.
+absl::string_view TorchName(absl::string_view snapshot);
 
 // True if wait_counter_values says that the rank waits for the master store.
 bool WaitsForStore(absl::string_view json);

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/watch/hang/node_look.h"
-#include "agent/watch/hang/picture_exchange.h"
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_exchange.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/hang/told_hang.h"
 #include "asio/io_context.hpp"
 #include "asio/steady_timer.hpp"
@@ -80,15 +80,15 @@ struct HangWatch::State {
     });
   }
 
-  // Shares the pictures with the other nodes of the round once something stands still.
+  // Shares the snapshots with the other nodes of the round once something stands still.
   void Share() {
-    if (!exchange) return Judge(look.still() ? look.pictures() : std::vector<RankPicture>(), {});
+    if (!exchange) return Judge(look.still() ? look.snapshots() : std::vector<RankSnapshot>(), {});
     if (exchange->busy()) return;
     // Node rank 0 also listens while its own ranks go on.
     shares = shares || look.still() || (judges && look.recorded());
     if (!shares) return;
-    exchange->Swap(look.still() ? PictureText(look.pictures()) : kMoves,
-                   [this](absl::StatusOr<PictureExchange::Told> told) {
+    exchange->Swap(look.still() ? SnapshotText(look.snapshots()) : kMoves,
+                   [this](absl::StatusOr<SnapshotExchange::Told> told) {
                      if (!told.ok()) return NoteBlind(told.status());
                      blind_since.reset();
                      judges ? JudgeAll(*told) : Hear(told->front());
@@ -110,18 +110,18 @@ struct HangWatch::State {
                             why.message()));
   }
 
-  void JudgeAll(const PictureExchange::Told& told) {
-    std::vector<RankPicture> all;
+  void JudgeAll(const SnapshotExchange::Told& told) {
+    std::vector<RankSnapshot> all;
     std::vector<int> others;  // Nodes that go on, or have not said anything yet.
     for (size_t node = 0; node < told.size(); ++node) {
-      const std::optional<std::vector<RankPicture>> ranks = ParsePictures(told[node]);
+      const std::optional<std::vector<RankSnapshot>> ranks = ParseSnapshots(told[node]);
       if (!ranks) others.push_back(static_cast<int>(node));
       if (ranks) all.insert(all.end(), ranks->begin(), ranks->end());
     }
     Judge(all, others);
   }
 
-  void Judge(const std::vector<RankPicture>& ranks, const std::vector<int>& others) {
+  void Judge(const std::vector<RankSnapshot>& ranks, const std::vector<int>& others) {
     const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, others.empty());
     const HangNews news = judge.Look(verdicts, MonotonicClock().Now());
     const HangVerdict verdict = verdicts.empty() ? HangVerdict() : verdicts[news.which];
@@ -169,8 +169,8 @@ struct HangWatch::State {
   const OnHang on_hang;
   NodeLook look;
   HangJudge judge;
-  std::optional<PictureExchange> exchange;  // Set if there are other nodes.
-  std::optional<Instant> blind_since;       // Set while the other nodes cannot be told anything.
+  std::optional<SnapshotExchange> exchange;  // Set if there are other nodes.
+  std::optional<Instant> blind_since;        // Set while the other nodes cannot be told anything.
   bool said_blind = false;
   bool shares = false;  // This node has told the others something.
   std::string heard;

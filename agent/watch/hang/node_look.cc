@@ -50,23 +50,23 @@ class NodeLook::RankLook {
  public:
   RankLook(asio::io_context& loop, const LookPlan& plan, int local_rank)
       : loop_(loop), plan_(plan) {
-    picture_.rank = plan.first_rank + local_rank;
-    picture_.local_rank = local_rank;
-    picture_.host = plan.host;
+    snapshot_.rank = plan.first_rank + local_rank;
+    snapshot_.local_rank = local_rank;
+    snapshot_.host = plan.host;
   }
 
   void Started(pid_t pid) {
-    picture_.pid = pid;
+    snapshot_.pid = pid;
     started_ = MonotonicClock().Now();
   }
 
   void Ended(bool succeeded) {
     alive_ = false;
-    picture_.ended = succeeded;
-    picture_.died = !succeeded;
-    picture_.in_store = picture_.in_p2p = picture_.busy = picture_.holds_interpreter = false;
-    picture_.waits = picture_.on_device = picture_.flows = picture_.child_works = false;
-    for (GroupPicture& group : picture_.groups) {
+    snapshot_.ended = succeeded;
+    snapshot_.died = !succeeded;
+    snapshot_.in_store = snapshot_.in_p2p = snapshot_.busy = snapshot_.holds_interpreter = false;
+    snapshot_.waits = snapshot_.on_device = snapshot_.flows = snapshot_.child_works = false;
+    for (GroupSnapshot& group : snapshot_.groups) {
       for (CollectiveCall& call : group.latest) call.inside = false;
       for (PeerCalls& calls : group.peers) calls.unfinished = 0;
     }
@@ -75,18 +75,18 @@ class NodeLook::RankLook {
   void Begin(std::function<void()> done) {
     done_ = std::move(done);
     now_ = MonotonicClock().Now();
-    if (!alive_ || picture_.pid == 0) return End();
-    server_ = FindTapServer(plan_.tap, picture_.rank, picture_.pid);
+    if (!alive_ || snapshot_.pid == 0) return End();
+    server_ = FindTapServer(plan_.tap, snapshot_.rank, snapshot_.pid);
     if (still_) moved_ += BytesMoved(server_) - moved_before_;
     if (server_ == 0) {
-      LookAtProcess(picture_.pid);
-      still_ = now_ - started_ >= plan_.patience && !picture_.busy && IsPython(picture_.pid);
+      LookAtProcess(snapshot_.pid);
+      still_ = now_ - started_ >= plan_.patience && !snapshot_.busy && IsPython(snapshot_.pid);
       return End();
     }
     const std::optional<ProcessEntry> process = ReadProcess(server_);
     if (process && (process->state == 'T' || process->state == 't')) return NoteStopped();
     records_ = Records();
-    if (asked_ == server_ && !picture_.groups.empty()) return AskRecorder(0);
+    if (asked_ == server_ && !snapshot_.groups.empty()) return AskRecorder(0);
     // What a program loads later may bring a recorder.
     Ask("", [this](const Answer& handlers) {
       records_.answered = !absl::IsDeadlineExceeded(handlers.status());
@@ -95,27 +95,27 @@ class NodeLook::RankLook {
       asked_ = server_;
       questions_ = RecorderQuestions(handlers.ok() ? *handlers : "");
       std::erase_if(questions_, [this](const auto& one) { return too_long_.count(one) > 0; });
-      picture_.hidden = !too_long_.empty();
+      snapshot_.hidden = !too_long_.empty();
       AskRecorder(0);
     });
   }
 
   bool still() const { return alive_ && still_; }
-  bool ended() const { return picture_.ended; }
-  const RankPicture& picture() const { return picture_; }
+  bool ended() const { return snapshot_.ended; }
+  const RankSnapshot& snapshot() const { return snapshot_; }
   pid_t tool() const { return dump_ ? dump_->tool() : 0; }
 
  private:
   using Answer = absl::StatusOr<std::string>;
 
   void Ask(const std::string& what, std::function<void(Answer)> then) {
-    request_.emplace(loop_, TapSocketPath(plan_.tap, picture_.rank, server_), what, std::move(then),
-                     plan_.answer_limit);
+    request_.emplace(loop_, TapSocketPath(plan_.tap, snapshot_.rank, server_), what,
+                     std::move(then), plan_.answer_limit);
   }
 
   // A stopped process would leave the question unanswered.
   void NoteStopped() {
-    picture_.answers = false;
+    snapshot_.answers = false;
     still_ = true;
     LookAtProcess(server_);
     End();
@@ -148,8 +148,8 @@ class NodeLook::RankLook {
   void NoteTooLong(size_t number) {
     too_long_.insert(questions_[number]);
     questions_.erase(questions_.begin() + static_cast<ptrdiff_t>(number));
-    if (std::exchange(picture_.hidden, true)) return;
-    LogWarning(absl::StrCat("the flight record of rank ", picture_.rank,
+    if (std::exchange(snapshot_.hidden, true)) return;
+    LogWarning(absl::StrCat("the flight record of rank ", snapshot_.rank,
                             " is too long to be read (8 MiB): hangs in which it takes part cannot "
                             "be explained. TORCH_FR_BUFFER_SIZE=2000 keeps it short"));
   }
@@ -166,55 +166,55 @@ class NodeLook::RankLook {
     record.in_p2p |= more->in_p2p;
     record.device_in_p2p |= more->device_in_p2p;
     record.calls += more->calls;
-    for (GroupPicture& group : more->groups) {
+    for (GroupSnapshot& group : more->groups) {
       if (record.groups.size() < kMaxGroupsOfRank) record.groups.push_back(std::move(group));
     }
   }
 
   void OnRecords() {
-    picture_.answers = records_.answered;
+    snapshot_.answers = records_.answered;
     const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
     const std::string progress =
         records_.answered ? absl::StrCat(records_.progress, own.progress) : progress_;
-    still_ = picture_.recorded && progress == progress_;
+    still_ = snapshot_.recorded && progress == progress_;
     if (!still_) {
       progress_ = progress;
       still_since_ = now_;
-      picture_.place.clear();
-      picture_.holds_interpreter = picture_.waits = picture_.in_store = dumped_ = false;
+      snapshot_.place.clear();
+      snapshot_.holds_interpreter = snapshot_.waits = snapshot_.in_store = dumped_ = false;
     }
     LookAtProcess(server_);
     if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
     if (!still_ || !records_.answered) return End();
     Ask("wait_counter_values", [this](const Answer& counters) {
-      picture_.in_store = counters.ok() && WaitsForStore(*counters);
+      snapshot_.in_store = counters.ok() && WaitsForStore(*counters);
       AskForGroups();
     });
   }
 
   void TakeRecord(FlightRecord record, const OwnCalls& own) {
-    picture_.recorded = true;
-    picture_.moved = moved_ + static_cast<uint64_t>(record.calls + own.calls);
-    picture_.groups = std::move(record.groups);
-    const size_t room = kMaxGroupsOfRank - std::min(kMaxGroupsOfRank, picture_.groups.size());
-    picture_.groups.insert(
-        picture_.groups.end(), own.groups.begin(),
+    snapshot_.recorded = true;
+    snapshot_.moved = moved_ + static_cast<uint64_t>(record.calls + own.calls);
+    snapshot_.groups = std::move(record.groups);
+    const size_t room = kMaxGroupsOfRank - std::min(kMaxGroupsOfRank, snapshot_.groups.size());
+    snapshot_.groups.insert(
+        snapshot_.groups.end(), own.groups.begin(),
         own.groups.begin() + static_cast<ptrdiff_t>(std::min(room, own.groups.size())));
-    for (GroupPicture& group : picture_.groups) Complete(&group);
+    for (GroupSnapshot& group : snapshot_.groups) Complete(&group);
     // A rank that waits for its device asks it again and again.
-    picture_.on_device =
-        picture_.busy && !picture_.child_works && (record.device_in_p2p || DeviceIsInside());
-    if (picture_.on_device) picture_.busy = false;
-    picture_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && picture_.on_device);
+    snapshot_.on_device =
+        snapshot_.busy && !snapshot_.child_works && (record.device_in_p2p || DeviceIsInside());
+    if (snapshot_.on_device) snapshot_.busy = false;
+    snapshot_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && snapshot_.on_device);
   }
 
   bool DeviceIsInside() const {
-    return std::any_of(picture_.groups.begin(), picture_.groups.end(),
+    return std::any_of(snapshot_.groups.begin(), snapshot_.groups.end(),
                        [](const auto& group) { return !group.backend.empty() && IsInside(group); });
   }
 
   // Adds what Python has told of the group.
-  void Complete(GroupPicture* group) const {
+  void Complete(GroupSnapshot* group) const {
     const auto known = groups_.find(std::string(TorchName(group->name)));
     if (known == groups_.end()) return;
     if (group->members.empty()) group->members = known->second.members;
@@ -225,18 +225,18 @@ class NodeLook::RankLook {
   // The questions about groups and stacks need the interpreter's lock. So a rank that has not
   // answered one of them is not asked again until it has gone on: its server would run out of
   // threads.
-  bool MayAskPython() const { return !picture_.holds_interpreter; }
+  bool MayAskPython() const { return !snapshot_.holds_interpreter; }
 
   void AskForGroups() {
     const bool known = std::all_of(
-        picture_.groups.begin(), picture_.groups.end(), [this](const GroupPicture& group) {
+        snapshot_.groups.begin(), snapshot_.groups.end(), [this](const GroupSnapshot& group) {
           return !group.members.empty() || groups_.count(std::string(TorchName(group.name))) > 0;
         });
     if (known || !MayAskPython()) return AskForStack();
     Ask("hlaunch_groups", [this](const Answer& json) {
       NoteAnswer(json);
       if (json.ok()) groups_ = ParseGroups(*json);
-      for (GroupPicture& group : picture_.groups) {
+      for (GroupSnapshot& group : snapshot_.groups) {
         groups_.try_emplace(std::string(TorchName(group.name)));  // It is not asked for again.
         Complete(&group);
       }
@@ -253,21 +253,21 @@ class NodeLook::RankLook {
       if (!MayAskPython()) return DumpStack();
       if (text.ok()) {
         const StackSummary stack = SummarizeStacks(*text);
-        picture_.place = UserPlace(stack);
-        picture_.waits = !stack.waits_in.empty();
-        picture_.in_p2p = picture_.in_p2p || (picture_.waits && !WaitsForGroup());
+        snapshot_.place = UserPlace(stack);
+        snapshot_.waits = !stack.waits_in.empty();
+        snapshot_.in_p2p = snapshot_.in_p2p || (snapshot_.waits && !WaitsForGroup());
       }
       End();
     });
   }
 
   bool WaitsForGroup() const {
-    return picture_.in_store || std::any_of(picture_.groups.begin(), picture_.groups.end(),
-                                            [](const auto& group) { return IsInside(group); });
+    return snapshot_.in_store || std::any_of(snapshot_.groups.begin(), snapshot_.groups.end(),
+                                             [](const auto& group) { return IsInside(group); });
   }
 
   void NoteAnswer(const Answer& answer) {
-    if (absl::IsDeadlineExceeded(answer.status())) picture_.holds_interpreter = true;
+    if (absl::IsDeadlineExceeded(answer.status())) snapshot_.holds_interpreter = true;
   }
 
   // Gets the stack by a debugger's means, because the rank does not report it itself.
@@ -275,10 +275,10 @@ class NodeLook::RankLook {
     dumped_ = true;
     const auto process = ReadProcess(server_);
     const bool is_held = !process || process->state == 'T' || process->state == 'D';
-    if (is_held || picture_.traced) return End();  // No tool could stop the process to look.
+    if (is_held || snapshot_.traced) return End();  // No tool could stop the process to look.
     dump_.emplace(loop_, std::vector<StackTarget>{TapStackTarget(*process)}, plan_.tools,
                   plan_.dump_limit, [this](const std::vector<ProcessStacks>& found) {
-                    if (!found.empty()) picture_.place = UserPlace(SummarizeStacks(found[0].text));
+                    if (!found.empty()) snapshot_.place = UserPlace(SummarizeStacks(found[0].text));
                     dump_.reset();
                     End();
                   });
@@ -286,12 +286,12 @@ class NodeLook::RankLook {
 
   void LookAtProcess(pid_t pid) {
     const RankActivity activity = ReadActivity(pid);
-    picture_.state = activity.state;
-    picture_.kernel = activity.kernel;
-    picture_.traced = activity.traced;
+    snapshot_.state = activity.state;
+    snapshot_.kernel = activity.kernel;
+    snapshot_.traced = activity.traced;
     const Duration apart = now_ - seen_at_;
-    picture_.busy = seen_ && WasBusy(*seen_, activity, apart);
-    picture_.flows = seen_ && BytesFlowed(*seen_, activity, apart);
+    snapshot_.busy = seen_ && WasBusy(*seen_, activity, apart);
+    snapshot_.flows = seen_ && BytesFlowed(*seen_, activity, apart);
     seen_ = activity;
     seen_at_ = now_;
     LookBelow(pid, apart);
@@ -302,9 +302,9 @@ class NodeLook::RankLook {
     const std::vector<pid_t> below = still_ ? ProcessesBelow(pid) : std::vector<pid_t>();
     std::optional<RankActivity> activity;
     if (!below.empty()) activity = ReadActivityOf(below);
-    picture_.child_works =
-        activity && seen_below_ && WasBusy(*seen_below_, *activity, apart) && !picture_.busy;
-    picture_.busy = picture_.busy || picture_.child_works;
+    snapshot_.child_works =
+        activity && seen_below_ && WasBusy(*seen_below_, *activity, apart) && !snapshot_.busy;
+    snapshot_.busy = snapshot_.busy || snapshot_.child_works;
     seen_below_ = activity;
   }
 
@@ -314,14 +314,14 @@ class NodeLook::RankLook {
     const uint64_t moved = still_ && server_ != 0 ? BytesMoved(server_) : 0;
     if (moved > 0) moved_before_ = moved;
     if (moved > 0 && seen_) seen_->moved = moved;
-    picture_.still = still();
+    snapshot_.still = still();
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
   }
 
   asio::io_context& loop_;
   const LookPlan& plan_;
-  RankPicture picture_;
+  RankSnapshot snapshot_;
   bool alive_ = true;
   bool still_ = false;
   pid_t server_ = 0;
@@ -392,13 +392,13 @@ bool NodeLook::still() const {
 
 bool NodeLook::recorded() const {
   return std::any_of(ranks_.begin(), ranks_.end(),
-                     [](const auto& rank) { return rank->picture().recorded; });
+                     [](const auto& rank) { return rank->snapshot().recorded; });
 }
 
-std::vector<RankPicture> NodeLook::pictures() const {
-  std::vector<RankPicture> pictures;
-  for (const auto& rank : ranks_) pictures.push_back(rank->picture());
-  return pictures;
+std::vector<RankSnapshot> NodeLook::snapshots() const {
+  std::vector<RankSnapshot> snapshots;
+  for (const auto& rank : ranks_) snapshots.push_back(rank->snapshot());
+  return snapshots;
 }
 
 std::vector<pid_t> NodeLook::tools() const {

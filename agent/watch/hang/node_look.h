@@ -14,7 +14,7 @@
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
 #include "proto/base/clock.h"
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 #include "rendezvous/round/values/round.h"
 
 namespace asio {
@@ -69,7 +69,7 @@ class NodeLook {
   std::vector<pid_t> tools() const;
 
   // The result of the last look.
-  std::vector<RankPicture> pictures() const;
+  std::vector<RankSnapshot> snapshots() const;
 
  private:
   class RankLook;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/query/merge_stacks.h"
 #include "agent/watch/query/stack_look.h"
 #include "asio/io_context.hpp"
@@ -73,16 +73,16 @@ struct RankAnswers::State {
     look->Begin([this] {
       timer.expires_after(kApart);
       timer.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
-        if (!error && !alive.expired()) look->Begin([this] { TellPictures(); });
+        if (!error && !alive.expired()) look->Begin([this] { TellSnapshots(); });
       });
     });
   }
 
-  void TellPictures() {
-    std::vector<RankPicture> pictures = look->pictures();
-    std::erase_if(pictures,
-                  [this](const RankPicture& rank) { return !IsWanted(question(), rank.rank); });
-    Finish(PictureText(pictures));
+  void TellSnapshots() {
+    std::vector<RankSnapshot> snapshots = look->snapshots();
+    std::erase_if(snapshots,
+                  [this](const RankSnapshot& rank) { return !IsWanted(question(), rank.rank); });
+    Finish(SnapshotText(snapshots));
   }
 
   void TakeStacks() {

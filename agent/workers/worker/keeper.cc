@@ -30,8 +30,8 @@
 #include "agent/workers/process/descendants.h"
 #include "agent/workers/process/lack.h"
 #include "agent/workers/process/process.h"
+#include "agent/workers/worker/death_report.h"
 #include "agent/workers/worker/fence.h"
-#include "agent/workers/worker/obituary.h"
 #include "agent/workers/worker/standstill.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
@@ -45,7 +45,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kCleanUpTime(10);
-constexpr seconds kObituaryTime(5);
+constexpr seconds kDeathReportTime(5);
 constexpr seconds kDyingTime(1);  // For a killed agent to die, unless it is stuck in the kernel.
 constexpr seconds kAskedTime(5);  // For an agent that has not begun, from a signal to its end.
 constexpr seconds kPaused(1);     // If the keeper itself is later than this, it was paused.
@@ -63,7 +63,7 @@ struct Keeper {
   UniqueFd signals;
   UniqueFd link;
   std::vector<pid_t> spared;  // Earlier children: `job & exec hlaunch` in a script.
-  std::optional<Obituary> obituary;
+  std::optional<DeathReport> death_report;
   std::vector<std::string> directories;  // The agent's own directories.
   Fence fence;
   std::optional<Instant> begin_until;  // Unset: the agent has begun.
@@ -112,7 +112,7 @@ void ReadSignals(Keeper* keeper) {
 
 // Handles one message. Returns false if there is none.
 bool ReadLink(Keeper* keeper) {
-  std::vector<char> message(kMaxObituaryBytes);
+  std::vector<char> message(kMaxDeathReportBytes);
   const ssize_t n = ::recv(keeper->link.get(), message.data(), message.size(), MSG_DONTWAIT);
   if (n > 0) {
     const absl::string_view text(message.data(), static_cast<size_t>(n));
@@ -123,7 +123,7 @@ bool ReadLink(Keeper* keeper) {
     } else if (absl::StartsWith(text, kDirectoryWord)) {
       keeper->directories.emplace_back(text.substr(kDirectoryWord.size()));
     } else {
-      keeper->obituary = DecodeObituary(text);
+      keeper->death_report = DecodeDeathReport(text);
     }
   } else if (n == 0) {
     keeper->link.Close();  // The agent is gone or about to go; SIGCHLD tells which.
@@ -226,13 +226,13 @@ KillReport CleanUp(const Keeper& keeper) {
   return KillAndReapDescendants(clock, clock.Now() + kCleanUpTime, keeper.spared);
 }
 
-void RunObituary(const Keeper& keeper) {
+void RunDeathReport(const Keeper& keeper) {
   Command command;
-  command.argv = keeper.obituary->argv;
-  command.env = keeper.obituary->env;  // First, so that it takes precedence.
+  command.argv = keeper.death_report->argv;
+  command.env = keeper.death_report->env;  // First, so that it takes precedence.
   for (char** entry = environ; *entry != nullptr; ++entry) command.env.push_back(*entry);
   if (!keeper.standstill.empty()) {
-    command.env.push_back(absl::StrCat(kEnvObituaryReason, "=its agent ", keeper.standstill));
+    command.env.push_back(absl::StrCat(kEnvDeathReportReason, "=its agent ", keeper.standstill));
   }
   command.env.push_back(absl::StrCat(kEnvLogForm, "=", LogFormText()));
   command.stdout_fd = 2;
@@ -242,7 +242,7 @@ void RunObituary(const Keeper& keeper) {
     return;
   }
   pollfd exited = {process->pidfd(), POLLIN, 0};
-  const int ms = std::chrono::duration_cast<std::chrono::milliseconds>(kObituaryTime).count();
+  const int ms = std::chrono::duration_cast<std::chrono::milliseconds>(kDeathReportTime).count();
   if (::poll(&exited, 1, ms) == 1) process->Reap();
 }
 
@@ -267,8 +267,8 @@ int Conclude(Keeper* keeper) {
     LogError(absl::StrCat("cannot end ", entry.ToString(), "; left alone"));
   }
   if (status.signal == 0) return status.exit_code;
-  if (keeper->obituary.has_value()) {
-    RunObituary(*keeper);
+  if (keeper->death_report.has_value()) {
+    RunDeathReport(*keeper);
     CleanUp(*keeper);
   }
   // This comes last, since a file system may hang.

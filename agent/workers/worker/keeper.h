@@ -19,7 +19,7 @@
 //          +- workers (own session each, die with the agent) - the processes they fork
 //
 //   The agent dies: the kernel sends its workers SIGKILL, all other processes reparent to the
-//     keeper, which kills and reaps until none is left, then runs the obituary.
+//     keeper, which kills and reaps until none is left, then runs the death report.
 //   The agent stands still: it regularly allows its workers to live for a limited time
 //     (KeeperLink::ShowLife). When that time is over, the keeper kills the workers, then the agent.
 //   The agent does not begin (KeeperLink::SayBegun): after kBeginTime, or a few seconds after a

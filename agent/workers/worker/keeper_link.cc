@@ -14,8 +14,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/workers/worker/death_report.h"
 #include "agent/workers/worker/fence.h"
-#include "agent/workers/worker/obituary.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -44,13 +44,13 @@ std::string KeeperLink::ForExec() {
   return absl::StrCat(kEnvKeeperFd, "=", socket_.get());
 }
 
-absl::Status KeeperLink::RegisterObituary(const std::vector<std::string>& argv,
-                                          const std::vector<std::string>& env) const {
-  const std::string message = EncodeObituary({argv, env});
-  if (argv.empty() || message.size() > kMaxObituaryBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("an obituary of ", argv.size(), " words and ",
+absl::Status KeeperLink::RegisterDeathReport(const std::vector<std::string>& argv,
+                                             const std::vector<std::string>& env) const {
+  const std::string message = EncodeDeathReport({argv, env});
+  if (argv.empty() || message.size() > kMaxDeathReportBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a death report of ", argv.size(), " words and ",
                                                    message.size(), " bytes; at most ",
-                                                   kMaxObituaryBytes, " bytes are kept"));
+                                                   kMaxDeathReportBytes, " bytes are kept"));
   }
   if (::send(socket_.get(), message.data(), message.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
     return absl::UnavailableError(absl::StrCat("the keeper: ", std::strerror(errno)));

@@ -44,10 +44,10 @@ class KeeperLink {
   // argv is public. A later call replaces an earlier one.
   //
   // Errors:
-  //   InvalidArgument - `argv` is empty, or the message is larger than kMaxObituaryBytes.
+  //   InvalidArgument - `argv` is empty, or the message is larger than kMaxDeathReportBytes.
   //   Unavailable - the keeper is dead, or stopped and its queue is full.
-  absl::Status RegisterObituary(const std::vector<std::string>& argv,
-                                const std::vector<std::string>& env) const;
+  absl::Status RegisterDeathReport(const std::vector<std::string>& argv,
+                                   const std::vector<std::string>& env) const;
 
   // Makes the keeper remove `directory`, which this process alone uses, if this process is killed.
   // May be called for several directories.

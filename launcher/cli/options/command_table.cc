@@ -251,7 +251,7 @@ constexpr CommandRow kCommandRows[] = {
      kNotTorchrun},
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
     // A keeper whose agent was killed runs this to report the node's death.
-    {"--obituary", "", "", CommandProgram::kAgent, kAlsoTorchrun},
+    {"--death-report", "", "", CommandProgram::kAgent, kAlsoTorchrun},
     // An agent starts this in place of a worker that another task of its node runs.
     {"--in-task", "ADDRESS PROGRAM", "", CommandProgram::kHlaunch, kAlsoTorchrun},
     // An agent that carries hlaunch-pmix in itself starts this.

@@ -201,7 +201,8 @@ HeadService::Answer HeadService::ThrowOut(const ClusterUser& user, const Envelop
     return absl::FailedPreconditionError(
         absl::StrCat(read.host, " is the head's own host, which cannot be thrown out"));
   }
-  // The desk forgets a host some time after its certificate has expired, but the table does not.
+  // The registrar forgets a host some time after its certificate has expired, but the table does
+  // not.
   const absl::Status joined = office_->ThrowOut(read.host, WallSeconds());
   if (!joined.ok() && !absl::IsNotFound(joined)) return joined;
   const Answer known = AnswerUser(table_, user, "throw_out", question.body, Now());

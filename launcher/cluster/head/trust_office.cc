@@ -32,24 +32,24 @@ void WarnRarely(RareLog& log, const std::string& line) {
 }  // namespace
 
 TrustOffice::TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority,
-                         JoinDesk desk)
+                         JoinRegistrar registrar)
     : folder_(&folder),
       join_at_(std::move(join_at)),
       authority_(std::move(authority)),
-      desk_(std::move(desk)) {}
+      registrar_(std::move(registrar)) {}
 
 absl::StatusOr<TrustOffice> TrustOffice::Open(const TrustFolder& folder, std::string join_at,
                                               std::time_t now) {
   HLAUNCH_ASSIGN_OR_RETURN(Authority authority, ReadAuthority(folder));
-  HLAUNCH_ASSIGN_OR_RETURN(JoinDesk desk, ReadJoinDesk(folder));
-  TrustOffice office(folder, std::move(join_at), std::move(authority), std::move(desk));
+  HLAUNCH_ASSIGN_OR_RETURN(JoinRegistrar registrar, ReadJoinRegistrar(folder));
+  TrustOffice office(folder, std::move(join_at), std::move(authority), std::move(registrar));
   HLAUNCH_RETURN_IF_ERROR(office.RenewOwn(now));
   return office;
 }
 
 absl::Status TrustOffice::KeepChanges() {
   if (!changed_) return absl::OkStatus();
-  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(*folder_, desk_));
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinRegistrar(*folder_, registrar_));
   changed_ = false;
   return absl::OkStatus();
 }
@@ -73,7 +73,7 @@ std::optional<std::time_t> TrustOffice::first_host_expires() const {
 }
 
 bool TrustOffice::Admits(const CertifiedHost& shown, std::time_t now) {
-  const absl::Status admits = desk_.Admits(shown, now);
+  const absl::Status admits = registrar_.Admits(shown, now);
   if (!admits.ok()) {
     WarnRarely(refused_[shown.host],
                absl::StrCat("host ", shown.host, " is refused: ", admits.message()));
@@ -89,8 +89,8 @@ absl::StatusOr<nlohmann::json> TrustOffice::Join(
     const std::function<bool(const std::string&)>& connected, std::time_t now) {
   HLAUNCH_ASSIGN_OR_RETURN(const JoinQuestion question, ReadJoinQuestion(body));
   const absl::StatusOr<std::string> certificate =
-      desk_.Join(question, address, connected(question.host), now);
-  if (!certificate.ok()) {  // The desk's file does not change: refused joins cost no writes.
+      registrar_.Join(question, address, connected(question.host), now);
+  if (!certificate.ok()) {  // The registrar's file does not change: refused joins cost no writes.
     const std::string host = IsClusterHostName(question.host) ? question.host : "?";
     WarnRarely(refused_joins_, absl::StrCat("host ", host, " at ", address,
                                             " may not join: ", certificate.status().message()));
@@ -106,7 +106,8 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
   const auto shown = shown_.find(host);
   if (shown == shown_.end()) return absl::PermissionDeniedError("only hosts may ask that");
   HLAUNCH_ASSIGN_OR_RETURN(const std::string request, ReadRequest(body));
-  HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate, desk_.Renew(shown->second, request, now));
+  HLAUNCH_ASSIGN_OR_RETURN(const std::string certificate,
+                           registrar_.Renew(shown->second, request, now));
   changed_ = true;
   expires_[host] = now + kCertificateLife;
   LogInfo(absl::StrCat("host ", host, " has a new certificate"));
@@ -114,14 +115,14 @@ absl::StatusOr<nlohmann::json> TrustOffice::Renew(const std::string& host,
 }
 
 absl::StatusOr<nlohmann::json> TrustOffice::Token(std::time_t now) {
-  const JoinToken token = desk_.MakeToken(now);
+  const JoinToken token = registrar_.MakeToken(now);
   changed_ = true;
   LogInfo("a join token was made");
   return nlohmann::json{{"join", join_at_}, {"token", TextOf(token)}, {"valid_s", kTokenLife}};
 }
 
 absl::Status TrustOffice::ThrowOut(const std::string& host, std::time_t now) {
-  HLAUNCH_RETURN_IF_ERROR(desk_.ThrowOut(host, now));
+  HLAUNCH_RETURN_IF_ERROR(registrar_.ThrowOut(host, now));
   shown_.erase(host);
   changed_ = true;
   expires_.erase(host);

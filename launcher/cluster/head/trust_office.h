@@ -13,16 +13,16 @@
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 #include "proto/base/rare_log.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 #include "rendezvous/cluster/membership/trust_folder.h"
 #include "rendezvous/net/trust/cluster_authority.h"
 
 namespace hlaunch {
 
-// Decides which hosts belong to this cluster. It has the join desk, the desk's file, and the head's
-// own certificate. A decision is on the disk once KeepChanges has returned, and is answered after
-// that. Refusals are logged, but not every one. The head makes its own certificate at each start,
-// and again long before the certificate expires.
+// Decides which hosts belong to this cluster. It has the join registrar, the registrar's file, and
+// the head's own certificate. A decision is on the disk once KeepChanges has returned, and is
+// answered after that. Refusals are logged, but not every one. The head makes its own certificate
+// at each start, and again long before the certificate expires.
 //
 // Belongs to one thread; `folder` outlives it.
 class TrustOffice {
@@ -36,7 +36,7 @@ class TrustOffice {
                                           std::time_t now);
 
   // The host on which the head runs; empty: unknown.
-  const std::string& own_host() const { return desk_.own_host(); }
+  const std::string& own_host() const { return registrar_.own_host(); }
 
   // The certificate that the head shows.
   const HostIdentity& identity() const { return identity_; }
@@ -56,7 +56,7 @@ class TrustOffice {
   // The answers to `join` (from a stranger), `renew` (from an admitted host) and `token`, and what
   // `throw_out` does here.
   //
-  // Errors: those of JoinDesk.
+  // Errors: those of JoinRegistrar.
   absl::StatusOr<nlohmann::json> Join(const nlohmann::json& body, const std::string& address,
                                       const std::function<bool(const std::string&)>& connected,
                                       std::time_t now);
@@ -66,19 +66,21 @@ class TrustOffice {
   absl::Status ThrowOut(const std::string& host, std::time_t now);
 
   // Errors:
-  //   Unavailable - the desk could not be written. It differs from its file, and must not be used.
+  //   Unavailable - the registrar could not be written. It differs from its file, and must not be
+  //   used.
   absl::Status KeepChanges();
 
  private:
-  TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority, JoinDesk desk);
+  TrustOffice(const TrustFolder& folder, std::string join_at, Authority authority,
+              JoinRegistrar registrar);
 
   const TrustFolder* folder_;
   std::string join_at_;
   Authority authority_;
   HostIdentity identity_;
   std::time_t own_issued_ = 0;
-  JoinDesk desk_;
-  bool changed_ = false;                        // The desk differs from its file.
+  JoinRegistrar registrar_;
+  bool changed_ = false;                        // The registrar differs from its file.
   RareLog refused_joins_;                       // Refused strangers.
   std::map<std::string, RareLog> refused_;      // Hosts whose certificates do not count any more.
   std::map<std::string, CertifiedHost> shown_;  // The certificate that each host showed last.

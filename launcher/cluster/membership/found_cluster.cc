@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/cluster/cluster_messages.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 
 namespace hlaunch {
 namespace {
@@ -54,12 +54,12 @@ absl::StatusOr<FoundedCluster> MakeAll(const ClusterPaths& paths, const Owner& o
   HLAUNCH_ASSIGN_OR_RETURN(const Authority authority, MakeAuthority(now));
   HLAUNCH_ASSIGN_OR_RETURN(const HostIdentity of_head, MakeHeadIdentity(authority, now));
   HLAUNCH_ASSIGN_OR_RETURN(const HostRequest request, MakeHostRequest(host));
-  JoinDesk desk(authority);
-  HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, desk.Certify(host, request.request, now));
-  FoundedCluster made = {head, TextOf(desk.MakeToken(now)), now + kTokenLife};
+  JoinRegistrar registrar(authority);
+  HLAUNCH_ASSIGN_OR_RETURN(std::string certificate, registrar.Certify(host, request.request, now));
+  FoundedCluster made = {head, TextOf(registrar.MakeToken(now)), now + kTokenLife};
   HLAUNCH_ASSIGN_OR_RETURN(const TrustFolder folder,
                            TrustFolder::Make(paths.head, owner.user, owner.group));
-  HLAUNCH_RETURN_IF_ERROR(KeepJoinDesk(folder, desk));
+  HLAUNCH_RETURN_IF_ERROR(KeepJoinRegistrar(folder, registrar));
   HLAUNCH_RETURN_IF_ERROR(folder.Replace(kJoinAtFile, absl::StrCat(head, "\n")));
   HLAUNCH_RETURN_IF_ERROR(KeepIdentity(folder, kOfHead, of_head));
   HLAUNCH_RETURN_IF_ERROR(KeepAuthority(folder, authority));

@@ -13,7 +13,7 @@
 #include "proto/base/wall_time.h"
 #include "proto/cluster/cluster_messages.h"
 #include "proto/cluster/json_fields.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 #include "rendezvous/cluster/membership/join_token.h"
 #include "rendezvous/net/trust/cluster_authority.h"
 

@@ -39,7 +39,7 @@ struct JoinWish {
 //   Unavailable - the head does not answer.
 //   FailedPrecondition - the head's certificate does not fit the token; the clocks differ too much;
 //       or the head says that the token was used already.
-//   Whatever the head answers: see JoinDesk::Join.
+//   Whatever the head answers: see JoinRegistrar::Join.
 //   Those of TrustFolder::Make and Replace.
 absl::Status JoinCluster(const ClusterPaths& paths, const JoinWish& wish, const AskHeadFn& ask,
                          const std::function<std::time_t()>& clock);

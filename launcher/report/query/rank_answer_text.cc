@@ -18,7 +18,7 @@ namespace hlaunch {
 namespace {
 
 std::string WhyAnswer(const AskOptions& options, JobAnswer answer) {
-  const std::vector<RankPicture> ranks = TakePictures(answer);
+  const std::vector<RankSnapshot> ranks = TakeSnapshots(answer);
   return options.words.json ? WhyJson(options.words.job_id, options.question, answer, ranks)
                             : WhyText(options.words.job_id, options.question, answer, ranks);
 }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "launcher/report/query/who_answered.h"
 #include "launcher/text/text_table.h"
 #include "nlohmann/json.hpp"
@@ -43,15 +43,15 @@ const char* KindName(HangKind kind) {
   return "";
 }
 
-// Pictures of ranks that go on were taken at different moments, and pictures of some ranks tell
+// Snapshots of ranks that go on were taken at different moments, and snapshots of some ranks tell
 // nothing of the others. So both give no verdict.
-HangVerdict Judge(const RankQuestion& question, const std::vector<RankPicture>& ranks) {
+HangVerdict Judge(const RankQuestion& question, const std::vector<RankSnapshot>& ranks) {
   const bool whole = question.ranks.empty() && std::none_of(ranks.begin(), ranks.end(), GoesOn);
   return whole ? AttributeHang(ranks) : HangVerdict();
 }
 
 // "2 of 3 ranks go on; default_pg is at all_reduce number 1203 to 1205"
-std::string Progress(const std::vector<RankPicture>& ranks) {
+std::string Progress(const std::vector<RankSnapshot>& ranks) {
   const auto going = static_cast<size_t>(std::count_if(ranks.begin(), ranks.end(), GoesOn));
   if (going == 0) return "";
   const std::string who = going == ranks.size()
@@ -67,8 +67,8 @@ std::string Progress(const std::vector<RankPicture>& ranks) {
 // the same lists. Each list is kept once.
 class MemberLists {
  public:
-  void Thin(RankPicture& rank) {
-    for (GroupPicture& group : rank.groups) {
+  void Thin(RankSnapshot& rank) {
+    for (GroupSnapshot& group : rank.groups) {
       if (group.members.empty()) continue;
       const bool known = kept_[group.name] == group.members;
       if (known || group.members.size() > left_) {
@@ -85,13 +85,13 @@ class MemberLists {
   std::map<std::string, std::vector<Rank>> kept_;
 };
 
-ordered_json ToJson(const RankPicture& rank) {
+ordered_json ToJson(const RankSnapshot& rank) {
   ordered_json json = {{"rank", rank.rank},       {"local_rank", rank.local_rank},
                        {"host", rank.host},       {"pid", rank.pid},
                        {"goes_on", GoesOn(rank)}, {"state", DescribeState(rank)},
                        {"place", rank.place}};
   json["collectives"] = ordered_json::array();
-  for (const GroupPicture& group : rank.groups) {
+  for (const GroupSnapshot& group : rank.groups) {
     if (group.latest.empty()) continue;
     const CollectiveCall& call = group.latest.back();
     json["collectives"].push_back({{"group", group.name},
@@ -106,17 +106,17 @@ ordered_json ToJson(const RankPicture& rank) {
 
 }  // namespace
 
-std::vector<RankPicture> TakePictures(JobAnswer& answer) {
-  std::vector<RankPicture> all;
+std::vector<RankSnapshot> TakeSnapshots(JobAnswer& answer) {
+  std::vector<RankSnapshot> all;
   MemberLists lists;
   for (NodeWord& node : answer.nodes) {
     if (!node.problem.empty()) continue;
-    auto told = ParsePictures(node.text);
+    auto told = ParseSnapshots(node.text);
     if (!told) {
       node.problem = "has an answer that cannot be read";
       continue;
     }
-    for (RankPicture& rank : *told) {
+    for (RankSnapshot& rank : *told) {
       if (rank.rank < node.first_rank || rank.rank >= node.first_rank + node.nproc) continue;
       rank.host = node.host;
       lists.Thin(rank);
@@ -127,7 +127,7 @@ std::vector<RankPicture> TakePictures(JobAnswer& answer) {
 }
 
 std::string WhyText(const std::string& job_id, const RankQuestion& question,
-                    const JobAnswer& answer, const std::vector<RankPicture>& ranks) {
+                    const JobAnswer& answer, const std::vector<RankSnapshot>& ranks) {
   std::string text = absl::StrCat(HeadOf(job_id, answer), Progress(ranks));
   const std::string standstill = DescribeStandstill(Judge(question, ranks), ranks);
   if (!standstill.empty()) {
@@ -142,7 +142,7 @@ std::string WhyText(const std::string& job_id, const RankQuestion& question,
 }
 
 std::string WhyJson(const std::string& job_id, const RankQuestion& question,
-                    const JobAnswer& answer, const std::vector<RankPicture>& ranks) {
+                    const JobAnswer& answer, const std::vector<RankSnapshot>& ranks) {
   ordered_json json = HeadJson(job_id, answer);
   const HangVerdict verdict = Judge(question, ranks);
   json["verdict"] = {{"kind", KindName(verdict.kind)},
@@ -150,7 +150,7 @@ std::string WhyJson(const std::string& job_id, const RankQuestion& question,
                      {"waiting", verdict.waiting},
                      {"text", DescribeStandstill(verdict, ranks)}};
   json["ranks"] = ordered_json::array();
-  for (const RankPicture& rank : ranks) json["ranks"].push_back(ToJson(rank));
+  for (const RankSnapshot& rank : ranks) json["ranks"].push_back(ToJson(rank));
   return JsonText(json);
 }
 

@@ -77,16 +77,16 @@ void HeadTable::TakeFacts(const std::string& name, HostFacts facts) {
 }
 
 void HeadTable::TakePart(const std::string& host, const PartTold& told, HeadTime t) {
-  course_.TakePart(host, told, t);
+  lifecycle_.TakePart(host, told, t);
 }
 
 void HeadTable::TakeAllTold(const std::string& host, HeadTime t) {
-  course_.TakeAllTold(host, t);
+  lifecycle_.TakeAllTold(host, t);
   place_ = true;
 }
 
 void HeadTable::TakeAnswer(const HeadOrder& order, const absl::Status& answer, HeadTime t) {
-  course_.TakeAnswer(order, answer, t);
+  lifecycle_.TakeAnswer(order, answer, t);
 }
 
 // Takes each host as if it were connected and open and nothing ran there.
@@ -125,8 +125,8 @@ absl::Status HeadTable::Stop(uint64_t number, const std::string& by, int signal,
   HeadJob* job = jobs_.Find(number);
   if (job == nullptr) return absl::NotFoundError(absl::StrCat("there is no job ", number));
   if (job->state == ClusterJobState::kWaiting) place_ = true;
-  course_.End(*job, absl::StrCat("stopped by ", by), signal,
-              grace_s < 0 ? job->request.grace_s : grace_s, t);
+  lifecycle_.End(*job, absl::StrCat("stopped by ", by), signal,
+                 grace_s < 0 ? job->request.grace_s : grace_s, t);
   return absl::OkStatus();
 }
 
@@ -135,21 +135,21 @@ absl::Status HeadTable::Drain(const std::string& name, const std::string& reason
   HeadHost* host = hosts_.Find(name);
   if (host == nullptr) return NoHost(name);
   hosts_.Drain(*host, reason, evict_s < 0 ? 0 : t.wall_ms + int64_t{evict_s} * 1000);
-  course_.TellToMove(*host);
+  lifecycle_.TellToMove(*host);
   place_ = true;
   return absl::OkStatus();
 }
 
 absl::Status HeadTable::ThrowOut(const std::string& name, const std::string& by, HeadTime t) {
   if (hosts_.Find(name) == nullptr) return NoHost(name);
-  course_.TakeRemoval(name, absl::StrCat("its host was thrown out by ", by), t);
+  lifecycle_.TakeRemoval(name, absl::StrCat("its host was thrown out by ", by), t);
   hosts_.Remove(name);
   place_ = true;
   return absl::OkStatus();
 }
 
 void HeadTable::Tick(HeadTime t) {
-  course_.Tick(t);
+  lifecycle_.Tick(t);
   jobs_.Purge(t.wall_ms);
   if (settling_ && !Settling(t)) place_ = true;
 }
@@ -164,7 +164,7 @@ bool HeadTable::Settling(HeadTime t) {
 }
 
 bool HeadTable::PlaceSome(HeadTime t) {
-  place_ |= course_.TakeReleased();
+  place_ |= lifecycle_.TakeReleased();
   if (Settling(t) || (tried_ == 0 && !std::exchange(place_, false))) return false;
   const std::set<uint64_t>& waiting = jobs_.waiting();
   uint64_t first = 0;
@@ -203,7 +203,7 @@ bool HeadTable::PlaceOne(HeadJob& job, HeadTime t) {
     return !placement.waits_for_jobs;
   }
   waits_.push_back(t.wall_ms - job.submitted_ms);
-  course_.Begin(job, placement, options_.make_token(), t);
+  lifecycle_.Begin(job, placement, options_.make_token(), t);
   return true;
 }
 

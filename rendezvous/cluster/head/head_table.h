@@ -17,7 +17,7 @@
 #include "rendezvous/cluster/head/head_record.h"
 #include "rendezvous/cluster/head/host_book.h"
 #include "rendezvous/cluster/head/job_book.h"
-#include "rendezvous/cluster/head/job_course.h"
+#include "rendezvous/cluster/head/job_lifecycle.h"
 #include "rendezvous/cluster/head/own_limits.h"
 
 namespace hlaunch {
@@ -102,7 +102,7 @@ class HeadTable {
 
   // ---- What is to be done.
   HeadChanges TakeChanges();
-  std::vector<HeadOrder> TakeOrders() { return course_.TakeOrders(); }
+  std::vector<HeadOrder> TakeOrders() { return lifecycle_.TakeOrders(); }
 
   const HostBook& hosts() const { return hosts_; }
   const JobBook& jobs() const { return jobs_; }
@@ -123,7 +123,7 @@ class HeadTable {
   const Instant started_;
   HostBook hosts_;
   JobBook jobs_;
-  JobCourse course_{hosts_, jobs_};
+  JobLifecycle lifecycle_{hosts_, jobs_};
   std::vector<int64_t> waits_;
   uint64_t kept_number_;    // The last job number that was stored with the hosts.
   bool place_ = true;       // Something has changed that jobs may wait for.

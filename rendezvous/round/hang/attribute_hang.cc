@@ -17,7 +17,7 @@
 namespace hlaunch {
 namespace {
 
-using Pictures = std::map<Rank, const RankPicture*>;
+using Snapshots = std::map<Rank, const RankSnapshot*>;
 using Waits = std::vector<RankWait>;
 
 // Returns true if all ranks must pass the same sizes to `op`.
@@ -103,28 +103,28 @@ const RankWait* Widest(const Waits& waits, const std::set<Rank>& culprits) {
 }
 
 // Returns true if the rank itself waits, and not only its device.
-bool WaitsItself(const RankPicture& rank, const SharedGroup& group) {
+bool WaitsItself(const RankSnapshot& rank, const SharedGroup& group) {
   return !group.on_devices || rank.waits || rank.on_device;
 }
 
-bool IsStopped(const RankPicture& rank) {
+bool IsStopped(const RankSnapshot& rank) {
   return rank.state == 'T' || rank.state == 't' || IsFrozen(rank);
 }
 
 // Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
 // send, recv or the master store counts only if there is no other, or if it is stopped there.
-std::set<Rank> Sinks(const Pictures& pictures, const Waits& waits) {
+std::set<Rank> Sinks(const Snapshots& snapshots, const Waits& waits) {
   std::set<Rank> sinks;
   for (const RankWait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
   for (const RankWait& wait : waits) {
-    if (!wait.behind.empty() && WaitsItself(*pictures.at(wait.rank), *wait.group)) {
+    if (!wait.behind.empty() && WaitsItself(*snapshots.at(wait.rank), *wait.group)) {
       sinks.erase(wait.rank);
     }
   }
   std::set<Rank> free = sinks;
-  for (const auto& [rank, picture] : pictures) {
-    const bool waits_elsewhere = picture->in_p2p || picture->in_store;
-    if (waits_elsewhere && !IsStopped(*picture)) free.erase(rank);
+  for (const auto& [rank, snapshot] : snapshots) {
+    const bool waits_elsewhere = snapshot->in_p2p || snapshot->in_store;
+    if (waits_elsewhere && !IsStopped(*snapshot)) free.erase(rank);
   }
   return free.empty() ? sinks : free;
 }
@@ -162,9 +162,9 @@ std::string Progress(Rank rank, const std::vector<SharedGroup>& groups) {
   uint64_t calls = 0, messages = 0;
   for (const SharedGroup& group : groups) {
     calls += static_cast<uint64_t>(group.LastOf(rank));
-    const auto picture = group.messages.find(rank);
-    if (picture == group.messages.end()) continue;
-    messages += static_cast<uint64_t>(picture->second->messages);
+    const auto snapshot = group.messages.find(rank);
+    if (snapshot == group.messages.end()) continue;
+    messages += static_cast<uint64_t>(snapshot->second->messages);
   }
   return absl::StrCat("/", rank, ":", calls, messages > 0 ? absl::StrCat("+", messages) : "");
 }
@@ -205,10 +205,10 @@ bool EndsForAllAtOnce(const std::string& op) {
 
 // All ranks have come to the collectives in which they are. If one has ended on some devices, the
 // others hold up what follows.
-HangVerdict AllCame(const Pictures& pictures, const Waits& waits) {
+HangVerdict AllCame(const Snapshots& snapshots, const Waits& waits) {
   const RankWait* told = nullptr;
   for (const RankWait& wait : waits) {
-    if (pictures.at(wait.rank)->flows) return {};  // The collective goes on, however slowly.
+    if (snapshots.at(wait.rank)->flows) return {};  // The collective goes on, however slowly.
   }
   for (const RankWait& wait : waits) {
     if (!IsEarliest(wait, waits)) continue;
@@ -229,9 +229,9 @@ HangVerdict AllCame(const Pictures& pictures, const Waits& waits) {
 
 // Messages between two ranks have no numbers, so the amount that was moved so far tells whether any
 // arrive.
-std::string PeersWavefront(const std::vector<RankPicture>& ranks) {
+std::string PeersWavefront(const std::vector<RankSnapshot>& ranks) {
   std::string wavefront = "peers/";
-  for (const RankPicture& rank : ranks) {
+  for (const RankSnapshot& rank : ranks) {
     if (rank.in_p2p) absl::StrAppend(&wavefront, rank.rank, ":", rank.moved, "/");
   }
   return wavefront;
@@ -239,10 +239,10 @@ std::string PeersWavefront(const std::vector<RankPicture>& ranks) {
 
 // Ranks that wait for the master store, or in send or recv, wait for the ranks that do neither. The
 // store comes first, since messages follow what is done there.
-HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
+HangVerdict OutsideOfGroups(const std::vector<RankSnapshot>& ranks) {
   HangVerdict verdict;
   std::vector<Rank> in_store, in_p2p, ended;
-  for (const RankPicture& rank : ranks) {
+  for (const RankSnapshot& rank : ranks) {
     (rank.ended      ? ended
      : rank.in_store ? in_store
      : rank.in_p2p   ? in_p2p
@@ -265,24 +265,24 @@ HangVerdict OutsideOfGroups(const std::vector<RankPicture>& ranks) {
 // Returns true if all awaited ranks are in the master store, or all in send or recv as in a
 // monitored barrier, and they are more than the ranks that wait for them: then the latter have not
 // come there, for example for a new group.
-bool MostAreElsewhere(const std::vector<RankPicture>& ranks, const Waits& waits,
+bool MostAreElsewhere(const std::vector<RankSnapshot>& ranks, const Waits& waits,
                       const std::set<Rank>& sinks) {
   std::set<Rank> awaiting;
   for (const RankWait& wait : waits) awaiting.insert(wait.rank);
-  const auto all = [&](bool RankPicture::*are) {
-    return std::all_of(ranks.begin(), ranks.end(), [&](const RankPicture& rank) {
+  const auto all = [&](bool RankSnapshot::*are) {
+    return std::all_of(ranks.begin(), ranks.end(), [&](const RankSnapshot& rank) {
       return rank.*are || sinks.count(rank.rank) == 0;
     });
   };
   return sinks.size() > awaiting.size() &&
-         (all(&RankPicture::in_store) || all(&RankPicture::in_p2p));
+         (all(&RankSnapshot::in_store) || all(&RankSnapshot::in_p2p));
 }
 
 // Returns what holds up the ranks of one part.
-HangVerdict JudgePart(const std::vector<RankPicture>& ranks, const Pictures& pictures,
+HangVerdict JudgePart(const std::vector<RankSnapshot>& ranks, const Snapshots& snapshots,
                       const std::vector<SharedGroup>& groups, const Waits& waits) {
   if (auto mismatch = FindMismatch(waits)) return *std::move(mismatch);
-  if (const std::set<Rank> sinks = Sinks(pictures, waits); !sinks.empty()) {
+  if (const std::set<Rank> sinks = Sinks(snapshots, waits); !sinks.empty()) {
     return MostAreElsewhere(ranks, waits, sinks) ? OutsideOfGroups(ranks)
                                                  : Behind(groups, waits, sinks);
   }
@@ -292,51 +292,51 @@ HangVerdict JudgePart(const std::vector<RankPicture>& ranks, const Pictures& pic
     });
   };
   if (of_collectives(true)) return Crossed(waits);
-  if (of_collectives(false)) return AllCame(pictures, waits);
+  if (of_collectives(false)) return AllCame(snapshots, waits);
   HangVerdict verdict = OnMessages(HangKind::kPeers, waits, waits);
   for (const Rank rank : verdict.waiting) {
-    const RankPicture& picture = *pictures.at(rank);
-    if (picture.flows) return {};
-    absl::StrAppend(&verdict.wavefront, "peers", Progress(rank, groups), ":", picture.moved);
+    const RankSnapshot& snapshot = *snapshots.at(rank);
+    if (snapshot.flows) return {};
+    absl::StrAppend(&verdict.wavefront, "peers", Progress(rank, groups), ":", snapshot.moved);
   }
   return verdict;
 }
 
 // Returns true if a rank waits and nobody knows for whom: for the master store, or for a message
 // that was not recorded.
-bool WaitsForUnknown(const RankPicture& rank) {
+bool WaitsForUnknown(const RankSnapshot& rank) {
   const bool known = std::any_of(rank.groups.begin(), rank.groups.end(),
-                                 [](const GroupPicture& group) { return !group.peers.empty(); });
+                                 [](const GroupSnapshot& group) { return !group.peers.empty(); });
   return rank.in_store || (rank.in_p2p && !known);
 }
 
 // Returns true if a rank of which nothing is known is waited for.
-bool LeadsElsewhere(const Pictures& pictures, const Waits& waits) {
+bool LeadsElsewhere(const Snapshots& snapshots, const Waits& waits) {
   return std::any_of(waits.begin(), waits.end(), [&](const RankWait& wait) {
     return (wait.call != nullptr && wait.group->order.empty()) ||
            std::any_of(wait.behind.begin(), wait.behind.end(),
-                       [&](Rank rank) { return pictures.count(rank) == 0; });
+                       [&](Rank rank) { return snapshots.count(rank) == 0; });
   });
 }
 
-void PutTheDeadFirst(const Pictures& pictures, std::vector<Rank>* ranks) {
+void PutTheDeadFirst(const Snapshots& snapshots, std::vector<Rank>* ranks) {
   std::stable_partition(ranks->begin(), ranks->end(), [&](Rank rank) {
-    const auto picture = pictures.find(rank);
-    return picture != pictures.end() && picture->second->died;
+    const auto snapshot = snapshots.find(rank);
+    return snapshot != snapshots.end() && snapshot->second->died;
   });
 }
 
 // A rank that waits for a single other rank may wait for one that works.
-bool MayWork(const RankPicture& rank) {
+bool MayWork(const RankSnapshot& rank) {
   return rank.busy || (rank.in_p2p && !rank.ended && !rank.died);
 }
 
 // Returns true if a person stopped all ranks, or debugs a culprit. Otherwise notes whether the
 // culprits may only be slow.
-bool IsCausedByAPerson(const std::vector<RankPicture>& ranks, HangVerdict* verdict) {
+bool IsCausedByAPerson(const std::vector<RankSnapshot>& ranks, HangVerdict* verdict) {
   const auto& culprits = verdict->culprits;
   bool all_stopped = true, all_work = !culprits.empty(), debugged = false;
-  for (const RankPicture& rank : ranks) {
+  for (const RankSnapshot& rank : ranks) {
     all_stopped = all_stopped && (rank.ended || rank.died || IsStopped(rank));
     if (std::find(culprits.begin(), culprits.end(), rank.rank) == culprits.end()) continue;
     debugged = debugged || rank.traced;
@@ -348,29 +348,29 @@ bool IsCausedByAPerson(const std::vector<RankPicture>& ranks, HangVerdict* verdi
 
 }  // namespace
 
-std::vector<HangVerdict> AttributeHangs(const std::vector<RankPicture>& ranks, bool whole) {
-  const auto is_hidden = [](const RankPicture& rank) { return rank.hidden; };
+std::vector<HangVerdict> AttributeHangs(const std::vector<RankSnapshot>& ranks, bool whole) {
+  const auto is_hidden = [](const RankSnapshot& rank) { return rank.hidden; };
   if (std::any_of(ranks.begin(), ranks.end(), is_hidden)) {
-    std::vector<RankPicture> known = ranks;
+    std::vector<RankSnapshot> known = ranks;
     std::erase_if(known, is_hidden);
     return AttributeHangs(known, /*whole=*/false);
   }
   const std::vector<SharedGroup> groups = SharedGroups(ranks);
   const Waits waits = RankWaits(groups);
-  Pictures pictures;
-  for (const RankPicture& rank : ranks) pictures[rank.rank] = &rank;
+  Snapshots snapshots;
+  for (const RankSnapshot& rank : ranks) snapshots[rank.rank] = &rank;
   std::vector<HangVerdict> verdicts;
   if (whole && waits.empty()) verdicts.push_back(OutsideOfGroups(ranks));
   const bool apart = std::none_of(ranks.begin(), ranks.end(), WaitsForUnknown);
   std::vector<Waits> parts = apart ? ConnectedParts(waits) : std::vector<Waits>{waits};
   for (const Waits& part : parts) {
-    if (part.empty() || (!whole && LeadsElsewhere(pictures, part))) continue;
-    verdicts.push_back(JudgePart(ranks, pictures, groups, part));
+    if (part.empty() || (!whole && LeadsElsewhere(snapshots, part))) continue;
+    verdicts.push_back(JudgePart(ranks, snapshots, groups, part));
   }
   std::erase_if(verdicts, [&](HangVerdict& verdict) {
     return verdict.kind == HangKind::kNone || IsCausedByAPerson(ranks, &verdict);
   });
-  for (HangVerdict& verdict : verdicts) PutTheDeadFirst(pictures, &verdict.culprits);
+  for (HangVerdict& verdict : verdicts) PutTheDeadFirst(snapshots, &verdict.culprits);
   std::stable_sort(verdicts.begin(), verdicts.end(),
                    [](const HangVerdict& a, const HangVerdict& b) {
                      return a.waiting.size() > b.waiting.size();
@@ -378,7 +378,7 @@ std::vector<HangVerdict> AttributeHangs(const std::vector<RankPicture>& ranks, b
   return verdicts;
 }
 
-HangVerdict AttributeHang(const std::vector<RankPicture>& ranks) {
+HangVerdict AttributeHang(const std::vector<RankSnapshot>& ranks) {
   std::vector<HangVerdict> verdicts = AttributeHangs(ranks, /*whole=*/true);
   return verdicts.empty() ? HangVerdict() : std::move(verdicts.front());
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 
 namespace hlaunch {
 
@@ -52,9 +52,9 @@ struct HangVerdict {
 // for nobody: a device's wait excuses only a rank that is seen to wait for it. Finds
 // nothing if all ranks are stopped, or if a debugger holds a culprit. Unless `ranks` is the
 // `whole` job, the other ranks go on, as far as is known, and so does what waits for them. Pure.
-std::vector<HangVerdict> AttributeHangs(const std::vector<RankPicture>& ranks, bool whole);
+std::vector<HangVerdict> AttributeHangs(const std::vector<RankSnapshot>& ranks, bool whole);
 
 // Returns the first of them; of kind kNone if there is none. Requires: `ranks` is the whole job.
-HangVerdict AttributeHang(const std::vector<RankPicture>& ranks);
+HangVerdict AttributeHang(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace hlaunch

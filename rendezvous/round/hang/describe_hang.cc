@@ -52,24 +52,24 @@ std::string Waiting(const HangVerdict& verdict) {
                       " in ", WhereAndWhat(verdict));
 }
 
-const RankPicture* Find(const std::vector<RankPicture>& ranks, Rank rank) {
+const RankSnapshot* Find(const std::vector<RankSnapshot>& ranks, Rank rank) {
   const auto found = std::find_if(ranks.begin(), ranks.end(),
-                                  [rank](const RankPicture& one) { return one.rank == rank; });
+                                  [rank](const RankSnapshot& one) { return one.rank == rank; });
   return found == ranks.end() ? nullptr : &*found;
 }
 
-std::string Name(const RankPicture& rank) {
+std::string Name(const RankSnapshot& rank) {
   return absl::StrCat("rank ", rank.rank, " (", rank.host, rank.host.empty() ? "" : ", ",
                       "local rank ", rank.local_rank, ", pid ", rank.pid, ")");
 }
 
 // Returns a line for each of `chosen`, and how many are left out.
-std::string Lines(const std::vector<Rank>& chosen, const std::vector<RankPicture>& ranks,
+std::string Lines(const std::vector<Rank>& chosen, const std::vector<RankSnapshot>& ranks,
                   absl::string_view has) {
   std::string lines;
   size_t told = 0;
   for (const Rank one : chosen) {
-    const RankPicture* rank = Find(ranks, one);
+    const RankSnapshot* rank = Find(ranks, one);
     if (rank == nullptr || ++told > kMostDescribed) continue;
     absl::StrAppend(&lines, "\n  ", Name(*rank), has, DescribeRank(*rank));
   }
@@ -92,7 +92,7 @@ std::string Calls(const HangVerdict& verdict) {
 
 }  // namespace
 
-std::string DescribeRank(const RankPicture& rank) {
+std::string DescribeRank(const RankSnapshot& rank) {
   const std::string in = rank.place.empty() ? "" : absl::StrCat(" in ", rank.place);
   if (rank.ended) return "has exited with 0";
   if (rank.died) return "has died";
@@ -114,7 +114,7 @@ std::string DescribeRank(const RankPicture& rank) {
   return rank.place.empty() ? "sleeps" : absl::StrCat("stands", in);
 }
 
-std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankPicture>& ranks) {
+std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks) {
   switch (verdict.kind) {
     case HangKind::kNone:
       return "";
@@ -154,7 +154,7 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
   return "";
 }
 
-std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
+std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks,
                          Duration age) {
   const std::string standstill = DescribeStandstill(verdict, ranks);
   if (standstill.empty()) return "";
@@ -164,10 +164,11 @@ std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankPictu
       ". ", standstill);
 }
 
-std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPicture>& ranks,
+std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks,
                             Rank rank, Duration age) {
-  const RankPicture* picture = Find(ranks, rank);
-  const std::string does = picture == nullptr ? "" : absl::StrCat(": it ", DescribeRank(*picture));
+  const RankSnapshot* snapshot = Find(ranks, rank);
+  const std::string does =
+      snapshot == nullptr ? "" : absl::StrCat(": it ", DescribeRank(*snapshot));
   const auto say = [&](absl::string_view what) {
     return absl::StrCat("hangs: ", what, Where(verdict), " for ", Seconds(age), does);
   };
@@ -190,15 +191,15 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankPi
   }
 }
 
-std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankPicture>& ranks) {
+std::vector<Rank> RanksToFail(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks) {
   std::vector<Rank> culprits;
   for (const Rank culprit : verdict.culprits) {
-    const RankPicture* rank = Find(ranks, culprit);
+    const RankSnapshot* rank = Find(ranks, culprit);
     if (rank == nullptr || !rank->ended) culprits.push_back(culprit);
   }
   if (!culprits.empty()) {
     std::erase_if(culprits, [&](Rank culprit) {
-      const RankPicture* rank = Find(ranks, culprit);
+      const RankSnapshot* rank = Find(ranks, culprit);
       return rank != nullptr && (rank->child_works || rank->died);
     });
     return culprits;

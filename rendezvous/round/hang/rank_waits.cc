@@ -39,9 +39,9 @@ bool HasCome(const SharedGroup& group, Rank rank, Rank peer, const PeerCalls& ca
   return opposite->unfinished > 0 || (counted && opposite->calls > calls.calls - calls.unfinished);
 }
 
-void AddMessages(const SharedGroup& group, Rank rank, const GroupPicture& picture,
+void AddMessages(const SharedGroup& group, Rank rank, const GroupSnapshot& snapshot,
                  std::vector<RankWait>* waits) {
-  for (const PeerCalls& calls : picture.peers) {
+  for (const PeerCalls& calls : snapshot.peers) {
     const Rank peer = MemberAt(group, calls.peer);
     if (calls.unfinished <= 0 || peer == kUnknown || peer == rank) continue;
     RankWait wait{rank, &group, nullptr, peer, calls.sends, {}};
@@ -95,8 +95,8 @@ std::string DescribePeer(const RankWait& wait, const std::vector<RankWait>& all)
 }  // namespace
 
 const CollectiveCall* SharedGroup::Call(Rank rank, int64_t sequence) const {
-  const auto found = pictures.find(rank);
-  if (found == pictures.end()) return nullptr;
+  const auto found = snapshots.find(rank);
+  if (found == snapshots.end()) return nullptr;
   for (const CollectiveCall& call : found->second->latest) {
     if (call.sequence == sequence) return &call;
   }
@@ -104,8 +104,8 @@ const CollectiveCall* SharedGroup::Call(Rank rank, int64_t sequence) const {
 }
 
 int64_t SharedGroup::LastOf(Rank rank) const {
-  const auto found = pictures.find(rank);
-  return found == pictures.end() ? 0 : found->second->latest.back().sequence;
+  const auto found = snapshots.find(rank);
+  return found == snapshots.end() ? 0 : found->second->latest.back().sequence;
 }
 
 std::vector<Rank> SharedGroup::Inside(int64_t sequence) const {
@@ -122,25 +122,25 @@ std::string SharedGroup::Title() const {
                                                            : description;
 }
 
-std::vector<SharedGroup> SharedGroups(const std::vector<RankPicture>& ranks) {
+std::vector<SharedGroup> SharedGroups(const std::vector<RankSnapshot>& ranks) {
   std::map<std::pair<std::string, std::string>, SharedGroup> groups;  // By name and backend.
-  for (const RankPicture& rank : ranks) {
-    for (const GroupPicture& picture : rank.groups) {
-      SharedGroup& group = groups[{picture.name, picture.backend}];
-      group.name = picture.name;
-      group.on_devices = !picture.backend.empty();
-      if (group.description.empty()) group.description = picture.description;
-      if (group.order.empty()) group.order = picture.members;
-      group.members.insert(picture.members.begin(), picture.members.end());
-      if (!picture.latest.empty()) group.pictures[rank.rank] = &picture;
-      if (!picture.peers.empty()) group.messages[rank.rank] = &picture;
+  for (const RankSnapshot& rank : ranks) {
+    for (const GroupSnapshot& snapshot : rank.groups) {
+      SharedGroup& group = groups[{snapshot.name, snapshot.backend}];
+      group.name = snapshot.name;
+      group.on_devices = !snapshot.backend.empty();
+      if (group.description.empty()) group.description = snapshot.description;
+      if (group.order.empty()) group.order = snapshot.members;
+      group.members.insert(snapshot.members.begin(), snapshot.members.end());
+      if (!snapshot.latest.empty()) group.snapshots[rank.rank] = &snapshot;
+      if (!snapshot.peers.empty()) group.messages[rank.rank] = &snapshot;
     }
   }
   std::vector<SharedGroup> known;
   for (auto& [key, group] : groups) {
-    for (const auto& [rank, picture] : group.pictures) group.members.insert(rank);
-    for (const auto& [rank, picture] : group.messages) group.members.insert(rank);
-    for (const RankPicture& rank : ranks) {
+    for (const auto& [rank, snapshot] : group.snapshots) group.members.insert(rank);
+    for (const auto& [rank, snapshot] : group.messages) group.members.insert(rank);
+    for (const RankSnapshot& rank : ranks) {
       if (group.name == kDefaultGroup) group.members.insert(rank.rank);
     }
     known.push_back(std::move(group));
@@ -151,13 +151,13 @@ std::vector<SharedGroup> SharedGroups(const std::vector<RankPicture>& ranks) {
 std::vector<RankWait> RankWaits(const std::vector<SharedGroup>& groups) {
   std::vector<RankWait> waits;
   for (const SharedGroup& group : groups) {
-    for (const auto& [rank, picture] : group.pictures) {
-      const auto call = std::find_if(picture->latest.begin(), picture->latest.end(),
+    for (const auto& [rank, snapshot] : group.snapshots) {
+      const auto call = std::find_if(snapshot->latest.begin(), snapshot->latest.end(),
                                      [](const CollectiveCall& one) { return one.inside; });
-      if (call == picture->latest.end()) continue;
+      if (call == snapshot->latest.end()) continue;
       waits.push_back({rank, &group, &*call, 0, false, Behind(group, call->sequence)});
     }
-    for (const auto& [rank, picture] : group.messages) AddMessages(group, rank, *picture, &waits);
+    for (const auto& [rank, snapshot] : group.messages) AddMessages(group, rank, *snapshot, &waits);
   }
   return waits;
 }

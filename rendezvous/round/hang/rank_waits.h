@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 
 // Which rank waits for which, by the calls of all ranks. All are plain values that point into the
-// pictures from which they were made.
+// snapshots from which they were made.
 
 namespace hlaunch {
 
@@ -23,8 +23,8 @@ struct SharedGroup {
   bool on_devices = false;
   std::set<Rank> members;
   std::vector<Rank> order;  // The members as the group counts them; empty if that is not known.
-  std::map<Rank, const GroupPicture*> pictures;  // Of ranks that have called a collective of it.
-  std::map<Rank, const GroupPicture*> messages;  // Of ranks that have called one other rank.
+  std::map<Rank, const GroupSnapshot*> snapshots;  // Of ranks that have called a collective of it.
+  std::map<Rank, const GroupSnapshot*> messages;   // Of ranks that have called one other rank.
 
   // Returns a collective that the rank has called; null if it is not known.
   const CollectiveCall* Call(Rank rank, int64_t sequence) const;
@@ -39,7 +39,7 @@ struct SharedGroup {
 };
 
 // The groups of all ranks.
-std::vector<SharedGroup> SharedGroups(const std::vector<RankPicture>& ranks);
+std::vector<SharedGroup> SharedGroups(const std::vector<RankSnapshot>& ranks);
 
 // A rank that waits in a collective, or for a message from or to one other rank. A value.
 struct RankWait {

@@ -13,7 +13,7 @@
 namespace hlaunch {
 namespace {
 
-std::string NameOf(const GroupPicture& group) {
+std::string NameOf(const GroupSnapshot& group) {
   return group.description.empty() ? group.name : group.description;
 }
 
@@ -24,8 +24,8 @@ struct Inside {
   bool on_device = false;
 };
 
-Inside InsideOf(const RankPicture& rank) {
-  for (const GroupPicture& group : rank.groups) {
+Inside InsideOf(const RankSnapshot& rank) {
+  for (const GroupSnapshot& group : rank.groups) {
     for (const CollectiveCall& call : group.latest) {
       if (!call.inside) continue;
       return {absl::StrCat(call.op, " number ", call.sequence, " of ", NameOf(group),
@@ -38,7 +38,7 @@ Inside InsideOf(const RankPicture& rank) {
 
 }  // namespace
 
-std::string DescribeState(const RankPicture& rank) {
+std::string DescribeState(const RankSnapshot& rank) {
   if (rank.ended || rank.died) return DescribeRank(rank);
   if (rank.pid == 0) return "has not started";
   if (rank.state == '?') return "is gone";
@@ -55,11 +55,11 @@ std::string DescribeState(const RankPicture& rank) {
                       rank.place.empty() ? "" : absl::StrCat(", in ", rank.place));
 }
 
-std::vector<SameState> GroupByState(std::vector<RankPicture> ranks) {
+std::vector<SameState> GroupByState(std::vector<RankSnapshot> ranks) {
   std::sort(ranks.begin(), ranks.end(),
-            [](const RankPicture& a, const RankPicture& b) { return a.rank < b.rank; });
+            [](const RankSnapshot& a, const RankSnapshot& b) { return a.rank < b.rank; });
   std::map<std::string, SameState> by_text;
-  for (const RankPicture& rank : ranks) {
+  for (const RankSnapshot& rank : ranks) {
     std::string text = DescribeState(rank);
     SameState& state = by_text[text];
     state.text = std::move(text);
@@ -74,13 +74,13 @@ std::vector<SameState> GroupByState(std::vector<RankPicture> ranks) {
   return states;
 }
 
-std::string DescribeProgress(const std::vector<RankPicture>& ranks) {
+std::string DescribeProgress(const std::vector<RankSnapshot>& ranks) {
   struct Span {
     CollectiveCall first, last;
   };
   std::map<std::string, Span> groups;
-  for (const RankPicture& rank : ranks) {
-    for (const GroupPicture& group : rank.groups) {
+  for (const RankSnapshot& rank : ranks) {
+    for (const GroupSnapshot& group : rank.groups) {
       if (!GoesOn(rank) || group.latest.empty()) continue;
       const CollectiveCall& call = group.latest.back();
       Span& span = groups.try_emplace(NameOf(group), Span{call, call}).first->second;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "proto/contract/ids.h"
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 
 namespace hlaunch {
 
@@ -21,14 +21,14 @@ struct SameState {
 
 // Groups all ranks by what they do; the smallest group comes first, since the odd rank is there.
 // Pure.
-std::vector<SameState> GroupByState(std::vector<RankPicture> ranks);
+std::vector<SameState> GroupByState(std::vector<RankSnapshot> ranks);
 
 // Returns what a rank does, also if it goes on: "is in all_reduce number 4 of default_pg ([4]
 // Float), in step (train.py:12)", "goes on". Pure.
-std::string DescribeState(const RankPicture& rank);
+std::string DescribeState(const RankSnapshot& rank);
 
 // Returns how far the ranks are that go on: "default_pg is at all_reduce number 1203 to 1205";
 // empty if none has called a collective. Pure.
-std::string DescribeProgress(const std::vector<RankPicture>& ranks);
+std::string DescribeProgress(const std::vector<RankSnapshot>& ranks);
 
 }  // namespace hlaunch

@@ -133,8 +133,8 @@ struct NodeInfo {
   // The other addresses of its interfaces, as SelectAnnounced returns them: its workers may come to
   // the master store from any of these.
   std::vector<std::string> other_addresses = {};
-  bool answers = true;        // Its agent answers questions about its ranks; older agents cannot.
-  uint16_t witness_port = 0;  // Its port as a witness; 0 if it cannot be one.
+  bool answers = true;      // Its agent answers questions about its ranks; older agents cannot.
+  uint16_t voter_port = 0;  // Its port as a voter; 0 if it cannot be one.
   // Set by the rendezvous, not by the node: the rendezvous' address on its route to this node.
   std::string route_address;
   // Set by the rendezvous, too: where this node's stream comes from; empty if unknown.

@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Injects random faults into a job that must outlive the host of its rendezvous.
 
-    tests/bench/recovery/chaos.py [--keeper witnesses|file|etcd|k8s] [--faults 300] [--seed 1]
+    tests/bench/recovery/chaos.py [--keeper voters|file|etcd|k8s] [--faults 300] [--seed 1]
 
 Faults and checks are those of tests/fault/chaos_test.py (no two rounds at once, ranks dense, sums
 right, nothing left, a reason for every end): SIGKILL and SIGSTOP of workers, agents and keepers,
@@ -30,10 +30,10 @@ import faults
 import keepers
 import lab
 
-KIND = keepers.KINDS[os.environ.get("HLAUNCH_CHAOS_KEEPER", "witnesses")]
+KIND = keepers.KINDS[os.environ.get("HLAUNCH_CHAOS_KEEPER", "voters")]
 OF_HOSTS = (faults.kill_agent, faults.kill_both, faults.vanish, faults.stop_agent, faults.stop_both,
             faults.cut, faults.drop)
-TRAINERS = 5 if KIND is keepers.Witnesses else 3
+TRAINERS = 5 if KIND is keepers.Voters else 3
 
 
 class Chaos(chaos_test.Chaos):
@@ -66,7 +66,7 @@ class Chaos(chaos_test.Chaos):
     def choose(self):
         if self.rng.random() > 0.25:
             return super().choose()
-        if KIND is keepers.Witnesses:
+        if KIND is keepers.Voters:
             return self.strike_host()
         return self.rng.choice([self.strike_service, self.strike_service, self.strike_below])()
 

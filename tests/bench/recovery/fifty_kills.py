@@ -4,7 +4,7 @@
 """Kills a job of DistributedDataParallel with checkpoints fifty times. It must end with the model
 of an undisturbed run.
 
-    tests/bench/recovery/fifty_kills.py --folder FOLDER [--keeper witnesses|file|etcd|k8s]
+    tests/bench/recovery/fifty_kills.py --folder FOLDER [--keeper voters|file|etcd|k8s]
                                         [--kills 50] [--hosts 5] [--seed 1] [--steps 2000]
                                         [--step-seconds 0.15]
 
@@ -223,7 +223,7 @@ def run(args, name, kills, rng):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--keeper", choices=keepers.KINDS, default="witnesses")
+    parser.add_argument("--keeper", choices=keepers.KINDS, default="voters")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--hosts", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)

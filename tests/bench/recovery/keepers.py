@@ -23,7 +23,7 @@ PORT = 29400
 KUBE_API = lab.ROOT / "tests/rendezvous/failover/kubernetes/kube_api.py"
 
 
-class Witnesses:
+class Voters:
     """The agents themselves keep the record. node0 hosts the rendezvous first."""
 
     first, loss_limit, margin = 0, 3, 6
@@ -182,4 +182,4 @@ class Kubernetes(Service):
                 self._site / "ca.crt", "--state-token-file", self._site / "token"]
 
 
-KINDS = {"witnesses": Witnesses, "file": Service, "etcd": Etcd, "k8s": Kubernetes}
+KINDS = {"voters": Voters, "file": Service, "etcd": Etcd, "k8s": Kubernetes}

@@ -69,7 +69,7 @@ from watched_job import Missing, lab
 
 LIMIT = 60  # Seconds for one recovery,
 SLOW_LIMIT = 120  # and for one that waits for the loss limit first.
-WITNESS_TIME = 5  # Until three agents keep the record, and all know it.
+VOTER_TIME = 5  # Until three agents keep the record, and all know it.
 TRIES = 2  # Failures in a row after which a cell is given up.
 
 
@@ -297,7 +297,7 @@ class Cell:
         """Takes one sample; returns whether the job can be used for another one."""
         job.settle()
         if self.event.strike is strike_host:
-            job.watch.rest(WITNESS_TIME)
+            job.watch.rest(VOTER_TIME)
         node, old = self._node(job), job.watch.alive()
         here = job.worker_of(node)
         others = [worker for worker in old if worker is not here]

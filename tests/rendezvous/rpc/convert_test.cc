@@ -119,10 +119,10 @@ TEST(Convert, NodeInfoComesThrough) {
   ASSERT_TRUE(out.ok()) << out.status();
   EXPECT_EQ(
       std::tie(in.job_id, in.node_id, in.incarnation, in.host, in.pid, in.started_ms,
-               in.other_addresses, in.nproc, in.node_rank, in.address, in.answers, in.witness_port),
+               in.other_addresses, in.nproc, in.node_rank, in.address, in.answers, in.voter_port),
       std::tie(out->job_id, out->node_id, out->incarnation, out->host, out->pid, out->started_ms,
                out->other_addresses, out->nproc, out->node_rank, out->address, out->answers,
-               out->witness_port));
+               out->voter_port));
   ExpectEqual(in.policy, out->policy);
   EXPECT_EQ(out->route_address, "");
 }

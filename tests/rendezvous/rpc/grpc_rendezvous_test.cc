@@ -779,7 +779,7 @@ TEST(GrpcRendezvous, SignsOfLifeKeepAQuietNode) {
   quiet.Leave();
 }
 
-TEST(GrpcRendezvous, AnObituaryEndsTheRoundAtOnce) {
+TEST(GrpcRendezvous, AnDeathReportEndsTheRoundAtOnce) {
   Host host(Policy(2, 2));
   auto members = Join(host.endpoint, 2);
   for (auto& member : members) member->Await(Kind::kRun);
@@ -981,7 +981,7 @@ TEST(GrpcRendezvous, TellsWhatTheResolverSaysAndAsksOnlyOnce) {
 
 // Accepts connections and sends nothing, like a host that is cut off.
 struct Mute {
-  WitnessMember AsWitness(const std::string& name) const {
+  VoterMember AsVoter(const std::string& name) const {
     return {NewIncarnation(), name, absl::StrCat(address, ":", socket.port)};
   }
 
@@ -994,24 +994,24 @@ TEST(GrpcRendezvous, FindsTheNewLeaderThoughTheFormerAndOthersAreSilent) {
   Mute former, second, third, fourth;
   GrpcRendezvousClient::Options options;
   options.endpoint = {former.address, former.socket.port, Trust()};
-  const WitnessMember leader{NewIncarnation(), "node4", HostPort("127.0.0.1", host.endpoint.port)};
+  const VoterMember leader{NewIncarnation(), "node4", HostPort("127.0.0.1", host.endpoint.port)};
   options.taken_up = {{milliseconds(400), seconds(9), seconds(5)},
                       MonotonicClock().Now(),
-                      {former.AsWitness("node0"), second.AsWitness("node1"),
-                       third.AsWitness("node2"), fourth.AsWitness("node3"), leader}};
+                      {former.AsVoter("node0"), second.AsVoter("node1"), third.AsVoter("node2"),
+                       fourth.AsVoter("node3"), leader}};
   Member member(Node(0, 1, 1), std::move(options));
   EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
   member.Leave();
 }
 
-TEST(GrpcRendezvous, AnAddressOfAWitnessIsNoneOfTheEndpoint) {
-  Mute first, witness;
-  witness.socket = Listen(witness.address = "127.0.0.9", 0).value();
+TEST(GrpcRendezvous, AnAddressOfAVoterIsNoneOfTheEndpoint) {
+  Mute first, voter;
+  voter.socket = Listen(voter.address = "127.0.0.9", 0).value();
   GrpcRendezvousClient::Options options;
   options.endpoint = {first.address, first.socket.port, Trust()};
   options.taken_up = {{milliseconds(100), seconds(1), seconds(1)},
                       MonotonicClock().Now(),
-                      {witness.AsWitness("node1"), witness.AsWitness("node2")}};
+                      {voter.AsVoter("node1"), voter.AsVoter("node2")}};
   Mutex mu;
   std::vector<Lookup::Result> heard;
   options.on_lookup = [&](const Lookup::Result& found) {
@@ -1027,8 +1027,8 @@ TEST(GrpcRendezvous, AnAddressOfAWitnessIsNoneOfTheEndpoint) {
   }
 }
 
-// A witness that stands by and tells where the others are.
-class StandsBy final : public Jobs, public WitnessPost {
+// A voter that stands by and tells where the others are.
+class StandsBy final : public Jobs, public VoterPost {
  public:
   absl::Status CheckLeads() const override { return absl::UnavailableError("another one leads"); }
   absl::StatusOr<std::shared_ptr<JobRendezvous>> Open(const NodeInfo&, const NodeUpdate&) override {
@@ -1037,17 +1037,17 @@ class StandsBy final : public Jobs, public WitnessPost {
   std::shared_ptr<JobRendezvous> Find(absl::string_view) override { return nullptr; }
   std::optional<JobStatus> Status(absl::string_view) override { return std::nullopt; }
   std::vector<JobStatus> List() override { return {}; }
-  absl::Status Hear(absl::string_view, WitnessLetter) override { return absl::OkStatus(); }
+  absl::Status Hear(absl::string_view, VoterLetter) override { return absl::OkStatus(); }
   absl::StatusOr<std::string> Record(absl::string_view, Incarnation, const Ballot&) override {
     return absl::NotFoundError("there is none");
   }
   void ProvenDead(absl::string_view, Incarnation) override {}
-  WitnessMembers Places() const override { return places; }
+  VoterMembers Places() const override { return places; }
 
-  WitnessMembers places;
+  VoterMembers places;
 };
 
-TEST(GrpcRendezvous, NoWitnessIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
+TEST(GrpcRendezvous, NoVoterIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
   Host host;
   StandsBy jobs;
   jobs.places = {{NewIncarnation(), "node1", HostPort("127.0.0.1", host.endpoint.port)}};
@@ -1055,26 +1055,26 @@ TEST(GrpcRendezvous, NoWitnessIsMadeBeforeItIsKnownWhatHoldsForTheJob) {
   GrpcRendezvousClient::Options options;
   options.endpoint = {"127.0.0.1", socket.port, Trust()};
   std::atomic<int> told = 0;
-  options.on_witnesses = [&told](const JobPolicy&, const WitnessMembers&) { ++told; };
+  options.on_voters = [&told](const JobPolicy&, const VoterMembers&) { ++told; };
   RendezvousServer::Options serving;
   serving.listener = std::move(socket.fd);
-  serving.witnesses = &jobs;
+  serving.voters = &jobs;
   const auto server = RendezvousServer::Start(std::move(serving), jobs).value();
   Member member(Node(0, 1, 1), std::move(options));
-  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // The witness sent it here.
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);  // The voter sent it here.
   member.Leave();
   EXPECT_EQ(told, 0);
 }
 
-// The host died before it had other witnesses, and was started again.
+// The host died before it had other voters, and was started again.
 TEST(GrpcRendezvous, AJobWithoutALeaderIsOverForOneWhoseHostHasBegunItAnew) {
   Host anew(Policy(2, 2));
-  Mute witness;
+  Mute voter;
   GrpcRendezvousClient::Options options;
   options.endpoint = anew.endpoint;
   options.taken_up = {{milliseconds(200), seconds(2), seconds(1)},
                       MonotonicClock().Now(),
-                      {witness.AsWitness("node1")}};
+                      {voter.AsVoter("node1")}};
   Member member(Node(1, 2, 2), std::move(options), Says(1, NodePhase::kRunning));
   const absl::Status end = member.AwaitEnd();
   EXPECT_EQ(end.code(), absl::StatusCode::kOutOfRange);

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round/values/round.h"
-#include "rendezvous/voter/witness_message.h"
+#include "rendezvous/voter/voter_message.h"
 
 // The events of a simulation, and the queue that orders them by time.
 
@@ -42,10 +42,10 @@ enum class EventKind {
   kWritten,     // A write of a leader, current or former, reaches the place.
   kWriteTold,   // The service learns the result of its write.
   kKeepsAgain,  // It retries a write.
-  // At a witness.
-  kWitnessHears,  // A message arrives.
-  kWitnessTicks,  // Time has passed for it.
-  kLooksAtNodes,  // The leader looks which nodes may be witnesses.
+  // At a voter.
+  kVoterHears,    // A message arrives.
+  kVoterTicks,    // Time has passed for it.
+  kLooksAtNodes,  // The leader looks which nodes may be voters.
   // At an agent.
   kReaches,          // A message arrives.
   kBreaks,           // Its stream breaks.
@@ -75,7 +75,7 @@ struct Event {
   uint32_t token = 0;  // A stream, a life, or a timer's number: a timer ignores older ones.
   std::shared_ptr<SimulatedMessage> message;
   int service = 0;  // Index of the service that the event concerns.
-  std::shared_ptr<const WitnessMessage> letter = nullptr;  // kWitnessHears.
+  std::shared_ptr<const VoterMessage> letter = nullptr;  // kVoterHears.
 };
 
 // The events to come, earliest first. Push and Pop are O(log n).

@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
   app.add_flag("--in-preflight", in_preflight, "with --stands: while a round is checked");
   bool of_host = false;
   int after_ms = -1;
-  app.add_flag("--witnesses", simulation.witnesses, "with --stands: the nodes keep the record");
-  app.add_flag("--of-host", of_host, "with --witnesses: it is that of the leading node");
+  app.add_flag("--voters", simulation.voters, "with --stands: the nodes keep the record");
+  app.add_flag("--of-host", of_host, "with --voters: it is that of the leading node");
   app.add_option("--after-ms", after_ms, "with --stands: so long after the first such moment");
   CLI11_PARSE(app, argc, argv);
   if (stands >= 0) {

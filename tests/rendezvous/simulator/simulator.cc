@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "rendezvous/round/decide/restart_policy.h"
 #include "rendezvous/round/table/round_table.h"
-#include "rendezvous/voter/witness.h"
+#include "rendezvous/voter/voter.h"
 #include "tests/rendezvous/simulator/event.h"
 #include "tests/rendezvous/simulator/promises.h"
 #include "tests/rendezvous/simulator/simulated_agent.h"
@@ -92,11 +92,11 @@ struct Service {
   bool unsure = false;   // It does not know whether its last write was done.
   Instant unkept_since;
   std::vector<RoundTable::Ended> ended;  // Told to the agents once all is kept.
-  // The rest is used with witnesses. A service is what the agent in its slot hosts.
-  std::optional<Witness> witness;  // Unset while no agent is there.
+  // The rest is used with voters. A service is what the agent in its slot hosts.
+  std::optional<Voter> voter;  // Unset while no agent is there.
   int agent = -1;
   bool dark = false;  // Its host has lost its power.
-  uint32_t witness_tick = 0;
+  uint32_t voter_tick = 0;
   uint64_t proposed = 0;  // The version that its last write gets.
   uint32_t write = 0;     // That write.
   bool over = false;      // It has kept the end of the job, so it needs no lead any more.
@@ -119,8 +119,7 @@ class Simulator final : public AgentSurroundings {
         random_(simulation.seed * 0x9E3779B97F4A7C15u + static_cast<uint64_t>(simulation.nodes)),
         rules_(Rules()),
         promises_(rules_.policy, agents_),
-        services_(
-            static_cast<size_t>(simulation.witnesses ? simulation.nodes : simulation.services)),
+        services_(static_cast<size_t>(simulation.voters ? simulation.nodes : simulation.services)),
         at_(&services_[0]) {}
 
   SimulationResult Run();
@@ -217,13 +216,13 @@ class Simulator final : public AgentSurroundings {
   void StandBeforeWord(Link& link);
   void InjectServiceFault();
 
-  // Witnesses.
-  bool witnesses() const { return simulation_.witnesses; }
-  WitnessRule RuleOfWitnesses() const;
+  // Voters.
+  bool voters() const { return simulation_.voters; }
+  VoterRule RuleOfVoters() const;
   void Host(SimulatedAgent& agent);
   void Dies(const SimulatedAgent& agent, bool dark = false);
-  void ToWitness(Service& service, const WitnessEvent& event);
-  void Deliver(Service& from, const WitnessMessage& message);
+  void ToVoter(Service& service, const VoterEvent& event);
+  void Deliver(Service& from, const VoterMessage& message);
   void TakeOver(Term term);
   void Propose(uint32_t number);
   void LookAtNodes();
@@ -357,7 +356,7 @@ void Simulator::Populate() {
   const bool at_once = simulation_.standstill && simulation_.standstill->after;
   queue_.Push({now_ + (at_once ? Duration::zero() : UpTo(seconds(20))), 0, EventKind::kFault, -1, 0,
                nullptr});
-  if (witnesses()) return;
+  if (voters()) return;
   if (shared()) return BeginServices();
   at_->table = std::make_unique<RoundTable>(rules_);
 }
@@ -406,7 +405,7 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
   agents_.push_back(std::make_unique<SimulatedAgent>(static_cast<int>(agents_.size()), slot,
                                                      std::move(info), local, *this));
   links_.emplace_back();
-  const bool slow = !witnesses() && OneIn(20);
+  const bool slow = !voters() && OneIn(20);
   links_.back().delay = milliseconds(slow ? 50 + Below(400) : 1 + Below(5));
   SimulatedAgent& agent = *agents_.back();
   agent.SetSlowStop(milliseconds(OneIn(20) ? Below(30000) : Below(1000)));
@@ -435,7 +434,7 @@ void Simulator::NewAgent(int slot, const std::string& host, bool local) {
     }
   }
   Trace(agent.Name(), " starts as ", agent.info().node_id);
-  if (witnesses()) Host(agent);
+  if (voters()) Host(agent);
   agent.Start();
 }
 
@@ -466,7 +465,7 @@ void Simulator::Exited(SimulatedAgent& agent) {
         : agent.end()   ? agent.end()->ToString()
                         : "nothing was decided");
   promises_.Exited(agent);
-  if (witnesses()) Dies(agent);
+  if (voters()) Dies(agent);
   const bool again =
       repairs_ && (!calm_ || simulation_.standstill) && !agent.outcome() && !agent.local();
   if (again && (simulation_.standstill || !OneIn(10))) Again(agent, OneIn(3));
@@ -558,8 +557,8 @@ void Simulator::Step(const Event& event) {
     case EventKind::kWritten:
     case EventKind::kWriteTold:
     case EventKind::kKeepsAgain:
-    case EventKind::kWitnessHears:
-    case EventKind::kWitnessTicks:
+    case EventKind::kVoterHears:
+    case EventKind::kVoterTicks:
     case EventKind::kLooksAtNodes:
       return AtRendezvous(event);
     case EventKind::kServiceFault:
@@ -581,9 +580,9 @@ void Simulator::Step(const Event& event) {
 
 Instant Simulator::Arrival(const Link& link, Way& way) {
   Duration takes = link.delay;
-  if (!calm_ && !witnesses() && OneIn(200)) takes += UpTo(seconds(3));  // TCP sends it again.
+  if (!calm_ && !voters() && OneIn(200)) takes += UpTo(seconds(3));  // TCP sends it again.
   const int agent = static_cast<int>(&link - links_.data());
-  if (witnesses() && services_[static_cast<size_t>(link.service)].agent == agent) {
+  if (voters() && services_[static_cast<size_t>(link.service)].agent == agent) {
     takes = milliseconds(1);  // It is in the same process.
   }
   way.last = std::max({way.last, now_ + takes, way.cut_until + takes});
@@ -651,16 +650,15 @@ void Simulator::AtRendezvous(const Event& event) {
   at_ = &services_[static_cast<size_t>(event.service)];
   if (event.kind == EventKind::kOpens) return Open();
   if (event.kind == EventKind::kWritten) return Written(event);
-  const bool of_witness =
-      event.kind == EventKind::kWitnessHears || event.kind == EventKind::kWitnessTicks;
-  if (of_witness && !at_->witness) return;
+  const bool of_voter =
+      event.kind == EventKind::kVoterHears || event.kind == EventKind::kVoterTicks;
+  if (of_voter && !at_->voter) return;
   if (now_ < at_->paused_until && event.kind != EventKind::kResumes) {
     Event deferred = event;
     deferred.at = at_->paused_until;
     return queue_.Push(std::move(deferred));
   }
-  if (shared() && at_->table != nullptr && now_ >= at_->leads_until &&
-      !(witnesses() && at_->over)) {
+  if (shared() && at_->table != nullptr && now_ >= at_->leads_until && !(voters() && at_->over)) {
     Lose("its lease has run out");
   }
   switch (event.kind) {
@@ -673,10 +671,10 @@ void Simulator::AtRendezvous(const Event& event) {
     case EventKind::kKeepsAgain:
       if (event.token == at_->life && at_->table != nullptr) Write();
       return;
-    case EventKind::kWitnessHears:
-      return ToWitness(*at_, WitnessHeard{*event.letter});
-    case EventKind::kWitnessTicks:
-      if (event.token == at_->witness_tick) ToWitness(*at_, WitnessTimePassed{});
+    case EventKind::kVoterHears:
+      return ToVoter(*at_, VoterHeard{*event.letter});
+    case EventKind::kVoterTicks:
+      if (event.token == at_->voter_tick) ToVoter(*at_, VoterTimePassed{});
       return;
     case EventKind::kLooksAtNodes:
       if (event.token == at_->life) LookAtNodes();
@@ -704,8 +702,8 @@ void Simulator::Arrives(const Event& event) {
   if (at_->table == nullptr || event.token != at_->life) {
     if (at_->dark) return;
     if (message.stream != agent.stream()) return;
-    // A witness that stands by knows who leads.
-    Service* const leads = at_->witness ? HostOf(at_->witness->leader()) : nullptr;
+    // A voter that stands by knows who leads.
+    Service* const leads = at_->voter ? HostOf(at_->voter->leader()) : nullptr;
     if (leads != nullptr && leads->table != nullptr) {
       link.tries = static_cast<int>(leads - services_.data());
     }
@@ -799,8 +797,8 @@ void Simulator::Notices(int index, uint32_t stream) {
 void Simulator::Reported(const Event& event) {
   const SimulatedAgent& agent = *agents_[static_cast<size_t>(event.agent)];
   for (Service& service : services_) {
-    const bool hears = service.witness && now_ >= service.paused_until;
-    if (hears) ToWitness(service, WitnessProvenDead{agent.info().incarnation});
+    const bool hears = service.voter && now_ >= service.paused_until;
+    if (hears) ToVoter(service, VoterProvenDead{agent.info().incarnation});
   }
   if (shared()) at_ = &Leader();
   if (at_->table == nullptr || now_ < at_->paused_until ||
@@ -991,7 +989,7 @@ Service& Simulator::Leader() {
   for (Service& service : services_) {
     const bool leads = service.table != nullptr && now_ < service.leads_until;
     if (leads && now_ >= service.paused_until) leader = &service;
-    if (witnesses() && service.over) return service;
+    if (voters() && service.over) return service;
   }
   return *leader;
 }
@@ -1030,7 +1028,7 @@ void Simulator::Lose(const char* why) {
   Trace("service ", Index(), " has lost: ", why);
   ++result_.lost;
   Forget();
-  if (witnesses()) return;
+  if (voters()) return;
   queue_.Push({now_ + kLook, 0, EventKind::kLooks, -1, at_->life, nullptr, Index()});
 }
 
@@ -1071,7 +1069,7 @@ void Simulator::Write() {
   write.again = at_->unsure;
   writes_.push_back(std::move(write));
   const uint32_t number = static_cast<uint32_t>(writes_.size() - 1);
-  if (witnesses()) return Propose(number);
+  if (voters()) return Propose(number);
   const auto strikes = [&](ServiceFault fault, int one_in) {
     if (calm_ || !service_faults_[static_cast<size_t>(fault)] || !OneIn(one_in)) return false;
     ++result_.service_faults[static_cast<size_t>(fault)];
@@ -1130,8 +1128,8 @@ void Simulator::WriteTold(uint32_t number) {
   at_->version = write.version;
   at_->committed = write.durable;
   NotePause();
-  at_->over = witnesses() && write.record.state == JobState::kOver;
-  const bool alone = witnesses() && at_->witness->entry()->members.size() < 2;
+  at_->over = voters() && write.record.state == JobState::kOver;
+  const bool alone = voters() && at_->voter->entry()->members.size() < 2;
   if (alone && write.record.state == JobState::kRunning) NameCandidates();
   if (at_->table->durable_version() != at_->committed) return Write();
   at_->writing = false;
@@ -1200,11 +1198,11 @@ void Simulator::InjectServiceFault() {
   ++result_.service_faults[static_cast<size_t>(fault)];
 }
 
-// ---- Witnesses. These do what JobWitness and WitnessThread do.
+// ---- Voters. These do what JobVoter and VoterThread do.
 
-WitnessRule Simulator::RuleOfWitnesses() const {
+VoterRule Simulator::RuleOfVoters() const {
   const JobPolicy& policy = rules_.policy;
-  WitnessRule rule;
+  VoterRule rule;
   rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
   rule.beat = std::min<Duration>(kLook, rule.lease / 5);
   rule.lapse_after = policy.lease.loss_limit / 2;
@@ -1222,9 +1220,8 @@ void Simulator::Host(SimulatedAgent& agent) {
   service.up = true;
   service.paused_until = {};
   const NodeInfo& info = agent.info();
-  service.witness.emplace(WitnessMember{info.incarnation, info.host, info.address},
-                          RuleOfWitnesses());
-  if (info.incarnation == 1) ToWitness(service, WitnessFounded{});
+  service.voter.emplace(VoterMember{info.incarnation, info.host, info.address}, RuleOfVoters());
+  if (info.incarnation == 1) ToVoter(service, VoterFounded{});
 }
 
 void Simulator::Dies(const SimulatedAgent& agent, bool dark) {
@@ -1233,7 +1230,7 @@ void Simulator::Dies(const SimulatedAgent& agent, bool dark) {
     Service* const before = std::exchange(at_, &service);
     service.dark = dark;
     Forget();
-    service.witness.reset();
+    service.voter.reset();
     service.agent = -1;
     service.up = false;
     service.leads_until = {};
@@ -1243,15 +1240,15 @@ void Simulator::Dies(const SimulatedAgent& agent, bool dark) {
 
 Service* Simulator::HostOf(Incarnation incarnation) {
   for (Service& service : services_) {
-    if (service.witness && service.witness->self().incarnation == incarnation) return &service;
+    if (service.voter && service.voter->self().incarnation == incarnation) return &service;
   }
   return nullptr;
 }
 
-void Simulator::ToWitness(Service& service, const WitnessEvent& event) {
+void Simulator::ToVoter(Service& service, const VoterEvent& event) {
   Service* const before = std::exchange(at_, &service);
-  const WitnessStep step = service.witness->Step(event, now_, random_());
-  service.leads_until = service.witness->LeadsUntil();
+  const VoterStep step = service.voter->Step(event, now_, random_());
+  service.leads_until = service.voter->LeadsUntil();
   for (const std::string& line : step.news) Trace(line);
   if (step.lost && service.table != nullptr && !service.over) Lose(step.lost->c_str());
   if (step.leads) TakeOver(*step.leads);
@@ -1264,31 +1261,31 @@ void Simulator::ToWitness(Service& service, const WitnessEvent& event) {
       queue_.Push({now_, 0, EventKind::kWriteTold, -1, service.write, nullptr, Index()});
     }
   }
-  for (const WitnessMessage& message : step.send) Deliver(service, message);
+  for (const VoterMessage& message : step.send) Deliver(service, message);
   if (step.next != Instant::max()) {
-    queue_.Push({std::max(step.next, now_ + milliseconds(1)), 0, EventKind::kWitnessTicks, -1,
-                 ++service.witness_tick, nullptr, Index()});
+    queue_.Push({std::max(step.next, now_ + milliseconds(1)), 0, EventKind::kVoterTicks, -1,
+                 ++service.voter_tick, nullptr, Index()});
   }
   at_ = before;
 }
 
-void Simulator::Deliver(Service& from, const WitnessMessage& message) {
+void Simulator::Deliver(Service& from, const VoterMessage& message) {
   Service* const to = HostOf(message.to);
   if (to == nullptr || from.agent < 0) return;
   const Link& here = links_[static_cast<size_t>(from.agent)];
   const Link& there = links_[static_cast<size_t>(to->agent)];
   if (here.up.cut_until > now_ || there.down.cut_until > now_) return;
   const Duration takes = (here.delay + there.delay) / 2 + UpTo(milliseconds(2));
-  queue_.Push({now_ + takes, 0, EventKind::kWitnessHears, -1, 0, nullptr,
-               static_cast<int>(to - services_.data()), std::make_shared<WitnessMessage>(message)});
+  queue_.Push({now_ + takes, 0, EventKind::kVoterHears, -1, 0, nullptr,
+               static_cast<int>(to - services_.data()), std::make_shared<VoterMessage>(message)});
 }
 
 // A record's text is the number of its write.
 void Simulator::TakeOver(Term term) {
   at_->term = static_cast<int>(term);
-  at_->version = at_->witness->entry()->version;
+  at_->version = at_->voter->entry()->version;
   uint32_t number = 0;
-  if (absl::SimpleAtoi(at_->witness->entry()->record, &number)) {
+  if (absl::SimpleAtoi(at_->voter->entry()->record, &number)) {
     place_.record = writes_[number].record;
     place_.decided = writes_[number].decided;
   }
@@ -1307,8 +1304,8 @@ void Simulator::Propose(uint32_t number) {
   }
   writes_[number].fate = WriteOfRecord::Fate::kUnknown;
   at_->write = number;
-  at_->proposed = at_->witness->entry()->version + 1;
-  ToWitness(*at_, WitnessProposed{static_cast<Term>(at_->term), absl::StrCat(number)});
+  at_->proposed = at_->voter->entry()->version + 1;
+  ToVoter(*at_, VoterProposed{static_cast<Term>(at_->term), absl::StrCat(number)});
 }
 
 void Simulator::LookAtNodes() {
@@ -1319,18 +1316,18 @@ void Simulator::LookAtNodes() {
 
 void Simulator::NameCandidates() {
   if (at_->table->round() == 0) return;
-  WitnessCandidates told;
-  const Incarnation self = at_->witness->self().incarnation;
+  VoterCandidates told;
+  const Incarnation self = at_->voter->self().incarnation;
   for (const NodeInfo& node : at_->table->Nodes()) {
     ++told.nodes;
     if (node.incarnation != self) told.candidates.push_back({node.incarnation, node.host, ""});
   }
   told.nodes = std::max(told.nodes - 1, 1);
-  const WitnessMembers& members = at_->witness->entry()->members;
+  const VoterMembers& members = at_->voter->entry()->members;
   std::stable_partition(
       told.candidates.begin(), told.candidates.end(),
-      [&](const WitnessMember& one) { return FindMember(members, one.incarnation) != nullptr; });
-  ToWitness(*at_, told);
+      [&](const VoterMember& one) { return FindMember(members, one.incarnation) != nullptr; });
+  ToVoter(*at_, told);
 }
 
 // ---- Faults.
@@ -1453,7 +1450,7 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   const uint32_t stream = agent.stream();
   agent.Kill(false);
   --alive_;
-  if (witnesses()) Dies(agent);
+  if (voters()) Dies(agent);
   const Duration sweeping = UpTo(milliseconds(500));
   queue_.Push({now_ + sweeping, 0, EventKind::kSwept, agent.index(), 0, nullptr});
   Link& link = LinkOf(agent);
@@ -1492,7 +1489,7 @@ void Simulator::Pause(SimulatedAgent& agent, Duration duration, StandsStill what
                                    " and its keeper are paused", "'s node is frozen"};
   Trace(agent.Name(), kWhat[static_cast<size_t>(what)], " for ", duration / milliseconds(1), " ms");
   agent.Pause(now_ + duration, what);
-  if (!witnesses() || what == StandsStill::kKeeper) return;
+  if (!voters() || what == StandsStill::kKeeper) return;
   for (Service& service : services_) {
     if (service.agent != agent.index()) continue;
     service.paused_until = now_ + duration;
@@ -1519,7 +1516,7 @@ void Simulator::StandStill() {
   }
   if (scene.who == Who::kRendezvous) return PauseRendezvous(scene.duration);
   size_t number = static_cast<size_t>(Below(simulation_.nodes));
-  if (witnesses()) {
+  if (voters()) {
     const size_t host = static_cast<size_t>(at_->agent);
     number = scene.of_host ? host : (host + 1 + number) % static_cast<size_t>(simulation_.nodes);
     if (!scene.of_host && number == host) number = (number + 1) % services_.size();
@@ -1536,7 +1533,7 @@ void Simulator::LosePower(SimulatedAgent& agent) {
   Trace(agent.Name(), "'s host is lost");
   agent.Kill(true);
   --alive_;
-  if (witnesses()) Dies(agent, /*dark=*/true);
+  if (voters()) Dies(agent, /*dark=*/true);
   LinkOf(agent).up.lost = LinkOf(agent).down.lost = true;
   if (repairs_ || OneIn(2)) Again(agent, true);
 }
@@ -1613,7 +1610,7 @@ std::string ReplayCommand(const Simulation& simulation) {
       "simulate --seed ", simulation.seed, " --nodes ", simulation.nodes, " --steps ",
       simulation.steps,
       simulation.services > 1 ? absl::StrCat(" --services ", simulation.services) : "",
-      simulation.witnesses ? " --witnesses" : "", simulation.fence ? "" : " --no-fence",
+      simulation.voters ? " --voters" : "", simulation.fence ? "" : " --no-fence",
       StandstillWords(simulation), " -v");
 }
 

@@ -75,7 +75,7 @@ struct StandstillScene {
   Duration loss_limit = std::chrono::seconds(30);
   Duration duration = std::chrono::seconds(30);
   bool in_preflight = false;  // Else while workers run.
-  // With witnesses: of the node that hosts the rendezvous; else of another one.
+  // With voters: of the node that hosts the rendezvous; else of another one.
   bool of_host = false;
   // How long after the first such moment. Unset: in some such moment.
   std::optional<Duration> after = std::nullopt;
@@ -86,9 +86,9 @@ struct Simulation {
   int nodes = 10;
   uint64_t steps = 20000;  // Events with faults; after them faults cease and the job must end.
   int services = 1;        // Several share a place that keeps the record; one of them leads.
-  // Each node has a witness, and the record is where a majority of them has it. Only with
+  // Each node has a voter, and the record is where a majority of them has it. Only with
   // `standstill`.
-  bool witnesses = false;
+  bool voters = false;
   bool fence = true;                          // Keepers end the workers of agents that stand still.
   std::optional<StandstillScene> standstill;  // Instead of faults drawn by chance.
   std::function<void(const std::string& line)> trace;  // Empty: no trace.

@@ -6,15 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rendezvous/voter/witness_words.h"
+#include "rendezvous/voter/voter_words.h"
 
 namespace hlaunch {
 namespace {
 
 using testing::HasSubstr;
 
-WitnessMembers Group(const std::vector<Incarnation>& incarnations) {
-  WitnessMembers members;
+VoterMembers Group(const std::vector<Incarnation>& incarnations) {
+  VoterMembers members;
   for (const Incarnation incarnation : incarnations) {
     members.push_back({incarnation, absl::StrCat("node", incarnation), ""});
   }
@@ -40,7 +40,7 @@ void Propose(GroupView& view, const std::vector<Incarnation>& members) {
 std::string Words(const MembersVerdict& verdict) {
   if (!verdict.members) return "none";
   std::vector<Incarnation> those;
-  for (const WitnessMember& member : *verdict.members) those.push_back(member.incarnation);
+  for (const VoterMember& member : *verdict.members) those.push_back(member.incarnation);
   return NamesOf({}, those);
 }
 
@@ -55,7 +55,7 @@ TEST(DecideMembers, AddsOneAtATime) {
   view.ready = Group({2, 3});
   const MembersVerdict verdict = DecideMembers(view);
   EXPECT_EQ(Words(verdict), "1, 2");
-  EXPECT_EQ(verdict.reason, "node2 becomes a witness, one of 2");
+  EXPECT_EQ(verdict.reason, "node2 becomes a voter, one of 2");
   Propose(view, {1, 2});
   EXPECT_EQ(Words(DecideMembers(view)), "none");
 }
@@ -65,7 +65,7 @@ TEST(DecideMembers, RemovesOneAtATimeTheWorstFirst) {
   view.lapsed = {{3, kDead, "is dead"}, {2, kSilent, "has not answered for 15.0 s"}};
   const MembersVerdict verdict = DecideMembers(view);
   EXPECT_EQ(Words(verdict), "1, 2, 4, 5");
-  EXPECT_EQ(verdict.reason, "node3 is no witness any more: it is dead");
+  EXPECT_EQ(verdict.reason, "node3 is no voter any more: it is dead");
   Propose(view, {1, 2, 4, 5});
   EXPECT_EQ(Words(DecideMembers(view)), "none");
 }

@@ -13,17 +13,17 @@ using std::chrono::seconds;
 constexpr Duration kLease = seconds(5);
 constexpr Ballot kOld = {1, 7}, kNew = {1, 8};
 
-// The followers of witness 1 in a group of three.
-class ThreeWitnesses : public testing::Test {
+// The followers of voter 1 in a group of three.
+class ThreeVoters : public testing::Test {
  protected:
   Instant At(int second) const { return began_ + seconds(second); }
 
-  const WitnessMembers members_ = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
+  const VoterMembers members_ = {{1, "node0", ""}, {2, "node1", ""}, {3, "node2", ""}};
   const Instant began_ = Instant(seconds(1000));
   Followers followers_{1, began_};
 };
 
-TEST_F(ThreeWitnesses, TheLeaseBeginsWhereTheAnsweredAppendWasSent) {
+TEST_F(ThreeVoters, TheLeaseBeginsWhereTheAnsweredAppendWasSent) {
   const uint64_t first = followers_.NextBeat(At(0), kLease);
   followers_.NextBeat(At(1), kLease);
   const uint64_t third = followers_.NextBeat(At(2), kLease);
@@ -35,7 +35,7 @@ TEST_F(ThreeWitnesses, TheLeaseBeginsWhereTheAnsweredAppendWasSent) {
   EXPECT_EQ(followers_.LastBeat(3), third);
 }
 
-TEST_F(ThreeWitnesses, AnAnswerThatWasOvertakenProvesNoLess) {
+TEST_F(ThreeVoters, AnAnswerThatWasOvertakenProvesNoLess) {
   const uint64_t first = followers_.NextBeat(At(0), kLease);
   const uint64_t second = followers_.NextBeat(At(1), kLease);
   followers_.Appended(2, second, kNew, At(2));
@@ -46,7 +46,7 @@ TEST_F(ThreeWitnesses, AnAnswerThatWasOvertakenProvesNoLess) {
   EXPECT_FALSE(followers_.Holds(2, kOld));
 }
 
-TEST_F(ThreeWitnesses, AnAnswerToAnAppendOlderThanALeaseProvesNothing) {
+TEST_F(ThreeVoters, AnAnswerToAnAppendOlderThanALeaseProvesNothing) {
   const uint64_t first = followers_.NextBeat(At(0), kLease);
   const uint64_t second = followers_.NextBeat(At(1), kLease);
   followers_.NextBeat(At(6), kLease);
@@ -56,25 +56,25 @@ TEST_F(ThreeWitnesses, AnAnswerToAnAppendOlderThanALeaseProvesNothing) {
   EXPECT_EQ(followers_.LeaseBegan(members_), At(1));
 }
 
-TEST_F(ThreeWitnesses, AnAnswerToWhatWasNeverSentProvesNothing) {
+TEST_F(ThreeVoters, AnAnswerToWhatWasNeverSentProvesNothing) {
   const uint64_t last = followers_.NextBeat(At(0), kLease);
   followers_.Appended(2, last + 1, kNew, At(1));
   EXPECT_EQ(followers_.LeaseBegan(members_), Instant::min());
 }
 
-TEST_F(ThreeWitnesses, ALeaseNeedsAsManyAnswersAsPreventAnElection) {
+TEST_F(ThreeVoters, ALeaseNeedsAsManyAnswersAsPreventAnElection) {
   const uint64_t beat = followers_.NextBeat(At(0), kLease);
   EXPECT_EQ(followers_.LeaseBegan({members_[0]}), Instant::max());
-  const WitnessMembers pair = {members_[0], members_[1]};  // No vote of its own, no other leader.
+  const VoterMembers pair = {members_[0], members_[1]};  // No vote of its own, no other leader.
   EXPECT_EQ(followers_.LeaseBegan(pair), Instant::max());
-  const WitnessMembers without = {members_[1], members_[2], {4, "node3", ""}};
+  const VoterMembers without = {members_[1], members_[2], {4, "node3", ""}};
   followers_.Appended(2, beat, kNew, At(1));
   EXPECT_EQ(followers_.LeaseBegan(without), Instant::min());
   followers_.Appended(3, beat, kNew, At(1));
   EXPECT_EQ(followers_.LeaseBegan(without), At(0));
 }
 
-TEST_F(ThreeWitnesses, CountsItselfAndThoseThatHoldTheEntry) {
+TEST_F(ThreeVoters, CountsItselfAndThoseThatHoldTheEntry) {
   EXPECT_EQ(followers_.CountHolding(members_, kNew), 1);
   followers_.Appended(2, 0, kNew, At(1));
   followers_.Appended(3, 0, kOld, At(1));
@@ -82,7 +82,7 @@ TEST_F(ThreeWitnesses, CountsItselfAndThoseThatHoldTheEntry) {
   EXPECT_EQ(followers_.CountHolding({members_[1], members_[2]}, kNew), 1);
 }
 
-TEST_F(ThreeWitnesses, SilenceCountsFromTheLastWordOrFromWhenOneWasExpected) {
+TEST_F(ThreeVoters, SilenceCountsFromTheLastWordOrFromWhenOneWasExpected) {
   EXPECT_EQ(followers_.Heard(2), began_);
   EXPECT_FALSE(followers_.Answered(2));
   followers_.Expect(2, At(3));

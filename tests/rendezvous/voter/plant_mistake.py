@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """plant_mistake.py NAME ROOT OUT: writes a source of rendezvous/voter with one mistake to OUT.
 
-The simulation of witnesses must find each mistake (see CMakeLists.txt beside this). If the source
+The simulation of voters must find each mistake (see CMakeLists.txt beside this). If the source
 no longer has the place of a mistake, that is an error: find the new place.
 """
 
@@ -17,13 +17,13 @@ MISTAKES = {
     "lease_too_long": (
         "leadership.cc", "return began + Shortened(rule_.lease);", "return began + 2 * rule_.lease;"),
     "no_pre_vote": (
-        "witness.cc", "  Canvass(/*pre=*/true);", "  Canvass(/*pre=*/false);"),
+        "voter.cc", "  Canvass(/*pre=*/true);", "  Canvass(/*pre=*/false);"),
     "no_promise": (
-        "witness.cc",
+        "voter.cc",
         "return heard_ && !known_.IsDead(leader_) && now_ < *heard_ + rule_.lease;",
         "return false;"),
     "proof_that_comes_too_late": (
-        "witness.cc", "|| now_ > *counted_until_", ""),
+        "voter.cc", "|| now_ > *counted_until_", ""),
     "small_majority": (
         "group.cc", "return members / 2 + 1;", "return (members + 1) / 2;"),
     "two_changes_at_a_time": (
@@ -31,9 +31,9 @@ MISTAKES = {
     "two_decides_without_the_other": (
         "leadership.cc", "return former.size() != 2 ||", "return !former.empty() ||"),
     "votes_for_the_older": (
-        "witness.cc", "HasPromised() || request.ballot < HeldBallot()", "HasPromised()"),
+        "voter.cc", "HasPromised() || request.ballot < HeldBallot()", "HasPromised()"),
     "votes_twice": (
-        "witness.cc", "(voted_for_ == 0 || voted_for_ == request.from)", "request.from != 0"),
+        "voter.cc", "(voted_for_ == 0 || voted_for_ == request.from)", "request.from != 0"),
 }
 
 

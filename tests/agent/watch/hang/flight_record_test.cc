@@ -33,7 +33,7 @@ std::string Record(const std::vector<std::string>& entries) {
       R"("}},"version":"2.10"})");
 }
 
-std::vector<int64_t> Numbers(const GroupPicture& group) {
+std::vector<int64_t> Numbers(const GroupSnapshot& group) {
   std::vector<int64_t> numbers;
   for (const CollectiveCall& call : group.latest) numbers.push_back(call.sequence);
   return numbers;
@@ -44,7 +44,7 @@ TEST(ParseFlightRecord, KnowsTheLastCollectivesOfEachGroup) {
       ParseFlightRecord(Record({Entry("0", 1, true), Entry("0", 2, true), Entry("1", 1, false)}));
   ASSERT_TRUE(record);
   ASSERT_EQ(record->groups.size(), 2u);
-  const GroupPicture& all = record->groups[0];
+  const GroupSnapshot& all = record->groups[0];
   EXPECT_EQ(all.name, "0");
   EXPECT_EQ(all.description, "dp");
   EXPECT_THAT(all.members, IsEmpty());
@@ -53,7 +53,7 @@ TEST(ParseFlightRecord, KnowsTheLastCollectivesOfEachGroup) {
   EXPECT_EQ(all.latest[1].op, "all_reduce");
   EXPECT_EQ(all.latest[1].sizes, "[4, 2] float32, 32 B");
   EXPECT_FALSE(all.latest[1].inside);
-  const GroupPicture& one = record->groups[1];
+  const GroupSnapshot& one = record->groups[1];
   EXPECT_THAT(one.members, ElementsAre(0, 3));
   EXPECT_TRUE(one.latest[0].inside);
   EXPECT_FALSE(record->in_p2p);
@@ -89,7 +89,7 @@ TEST(ParseFlightRecord, TellsWhatADeviceDoesLater) {
                                                 NcclEntry("all_reduce", "started", false, 2),
                                                 NcclEntry("all_reduce", "scheduled", false, 3)}));
   ASSERT_TRUE(record);
-  const GroupPicture& group = record->groups.at(0);
+  const GroupSnapshot& group = record->groups.at(0);
   EXPECT_EQ(group.backend, "nccl");
   EXPECT_EQ(group.latest.at(0).op, "all_reduce");
   EXPECT_FALSE(group.latest.at(0).inside);
@@ -142,7 +142,7 @@ TEST(ParseFlightRecord, KnowsWithWhomMessagesAreNotOver) {
               NcclEntry("sent 0->1", "scheduled", false, 0, 5)}));
   ASSERT_TRUE(record);
   ASSERT_THAT(record->groups, SizeIs(1));
-  const GroupPicture& group = record->groups[0];
+  const GroupSnapshot& group = record->groups[0];
   EXPECT_THAT(group.latest, IsEmpty());
   EXPECT_EQ(group.messages, 5);
   ASSERT_THAT(group.peers, SizeIs(2));
@@ -254,7 +254,7 @@ RecordedCalls Calls(const std::string& group, uint64_t begun, uint64_t over) {
 TEST(OwnCallsOf, ShowsAGroupOfTorchUnderTorchsName) {
   const OwnCalls own = OwnCallsOf({Calls("torch/0/5f70bf18a0860070.0", 4, 3)});
   ASSERT_THAT(own.groups, SizeIs(1));
-  const GroupPicture& group = own.groups[0];
+  const GroupSnapshot& group = own.groups[0];
   EXPECT_EQ(TorchName(group.name), "0");
   EXPECT_NE(group.name, "0");  // Torch's own recorder may have a group of that name.
   EXPECT_EQ(group.description, "default_pg");
@@ -270,7 +270,7 @@ TEST(OwnCallsOf, ShowsAGroupOfTorchUnderTorchsName) {
 
 TEST(OwnCallsOf, KeepsTheFirstThatIsNotOverHoweverManyFollow) {
   const OwnCalls own = OwnCallsOf({Calls("torch/1/a.0", 20, 4)});
-  const GroupPicture& group = own.groups[0];
+  const GroupSnapshot& group = own.groups[0];
   EXPECT_THAT(Numbers(group), ElementsAre(4, 5, 19, 20));
 }
 

@@ -125,10 +125,10 @@ TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
   int looks = 0;
   do {
     LookOnce(loop, look);
-  } while (++looks < 100 && !(look.still() && look.pictures()[0].answers));
+  } while (++looks < 100 && !(look.still() && look.snapshots()[0].answers));
   EXPECT_GT(looks, 1);
-  EXPECT_TRUE(look.pictures()[0].holds_interpreter);
-  EXPECT_EQ(look.pictures()[0].place, "work (train.py:3)");
+  EXPECT_TRUE(look.snapshots()[0].holds_interpreter);
+  EXPECT_EQ(look.snapshots()[0].place, "work (train.py:3)");
 }
 
 TEST(NodeLook, AsksOnlyOnceForARecordThatIsTooLong) {
@@ -141,12 +141,12 @@ TEST(NodeLook, AsksOnlyOnceForARecordThatIsTooLong) {
   plan.patience = std::chrono::seconds(100);
   NodeLook look(loop, plan);
   look.Started(0, ::getpid());
-  for (int i = 0; i < 100 && !look.pictures()[0].hidden; ++i) LookOnce(loop, look);
-  EXPECT_TRUE(look.pictures()[0].hidden);
+  for (int i = 0; i < 100 && !look.snapshots()[0].hidden; ++i) LookOnce(loop, look);
+  EXPECT_TRUE(look.snapshots()[0].hidden);
   const int before = rank.records();
   LookOnce(loop, look);
-  EXPECT_TRUE(look.pictures()[0].hidden);
-  EXPECT_TRUE(look.pictures()[0].answers);
+  EXPECT_TRUE(look.snapshots()[0].hidden);
+  EXPECT_TRUE(look.snapshots()[0].answers);
   EXPECT_EQ(rank.records(), before);
 }
 

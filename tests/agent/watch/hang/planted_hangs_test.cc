@@ -155,7 +155,7 @@ std::vector<Plant> PlantsOf(Rank size, Rank odd) {
        {odd},
        "has ended on",
        [=](PlayedJob& job) {
-         for (int i = 0; i < 12; ++i) job.Everybody(Call());  // More than a picture has.
+         for (int i = 0; i < 12; ++i) job.Everybody(Call());  // More than a snapshot has.
          job.BreakDevice(odd, 4);
        },
        true},
@@ -248,7 +248,7 @@ std::vector<Plant> PlantsOf(Rank size, Rank odd) {
 }
 
 // Returns what is wrong with what is said of a plant; empty if all is right.
-std::string Complaint(const Plant& plant, const std::vector<RankPicture>& ranks) {
+std::string Complaint(const Plant& plant, const std::vector<RankSnapshot>& ranks) {
   const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, /*whole=*/true);
   if (verdicts.size() != 1) return absl::StrCat(verdicts.size(), " verdicts");
   const HangVerdict& verdict = verdicts[0];
@@ -271,7 +271,7 @@ TEST(PlantedHangs, AreBlamedOnTheRankThatCausedThem) {
           PlayedJob job(recorder, size);
           plant.play(job);
           job.Run();
-          const std::string complaint = Complaint(plant, job.Pictures());
+          const std::string complaint = Complaint(plant, job.Snapshots());
           ++planted;
           if (complaint.empty()) ++right;
           EXPECT_EQ(complaint, "")
@@ -337,7 +337,7 @@ TEST(HealthyPrograms, AreNotSuspected) {
           for (size_t step = 1; step <= 20; ++step) {
             job.Run(step);
             for (size_t i = 0; i < looks; ++i, now += kApart) {
-              const HangNews news = judge.Look(AttributeHangs(job.Pictures(), true), now);
+              const HangNews news = judge.Look(AttributeHangs(job.Snapshots(), true), now);
               EXPECT_EQ(news.kind, HangNews::Kind::kNothing)
                   << name << ", " << recorder.name << ", step " << step;
             }
@@ -367,7 +367,7 @@ TEST(PlantedHangs, AreFoundBesideAHalfThatGoesOn) {
     std::string told;
     for (size_t step = 1; step <= 40; ++step, now += std::chrono::seconds(1)) {
       job.Run(step);
-      const std::vector<RankPicture> ranks = job.Pictures();
+      const std::vector<RankSnapshot> ranks = job.Snapshots();
       const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
       const HangNews news = judge.Look(verdicts, now);
       if (news.kind != HangNews::Kind::kSuspect) continue;

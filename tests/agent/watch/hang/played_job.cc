@@ -191,11 +191,11 @@ std::string PlayedJob::Record(const PlayedRank& rank, Rank number) const {
                       R"(],"pg_status":{}})");
 }
 
-void PlayedJob::TakeRecord(const PlayedRank& rank, RankPicture* picture) const {
+void PlayedJob::TakeRecord(const PlayedRank& rank, RankSnapshot* snapshot) const {
   if (recorder_.backend != "hlaunch") {
-    FlightRecord record = ParseFlightRecord(Record(rank, picture->rank)).value();
-    picture->groups = std::move(record.groups);
-    picture->in_p2p = record.device_in_p2p && picture->on_device;
+    FlightRecord record = ParseFlightRecord(Record(rank, snapshot->rank)).value();
+    snapshot->groups = std::move(record.groups);
+    snapshot->in_p2p = record.device_in_p2p && snapshot->on_device;
   } else {
     std::map<std::string, RecordedCalls> groups;
     for (const Issued& issued : rank.issued) {
@@ -207,45 +207,45 @@ void PlayedJob::TakeRecord(const PlayedRank& rank, RankPicture* picture) const {
     }
     std::vector<RecordedCalls> all;
     for (const auto& [name, calls] : groups) all.push_back(calls);
-    picture->groups = OwnCallsOf(all).groups;
+    snapshot->groups = OwnCallsOf(all).groups;
   }
-  for (GroupPicture& group : picture->groups) {  // As Python tells.
+  for (GroupSnapshot& group : snapshot->groups) {  // As Python tells.
     if (group.members.empty()) group.members = groups_.at(std::string(TorchName(group.name)));
   }
 }
 
-std::vector<RankPicture> PlayedJob::Pictures() {
-  std::vector<RankPicture> pictures;
+std::vector<RankSnapshot> PlayedJob::Snapshots() {
+  std::vector<RankSnapshot> snapshots;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     PlayedRank& rank = ranks_[i];
-    RankPicture picture;
-    picture.rank = picture.local_rank = static_cast<Rank>(i);
-    picture.host = "node0";
-    picture.pid = 100 + picture.rank;
-    picture.recorded = true;
-    picture.still = rank.seen == rank.next;
+    RankSnapshot snapshot;
+    snapshot.rank = snapshot.local_rank = static_cast<Rank>(i);
+    snapshot.host = "node0";
+    snapshot.pid = 100 + snapshot.rank;
+    snapshot.recorded = true;
+    snapshot.still = rank.seen == rank.next;
     rank.seen = rank.next;
-    picture.state = 'S';
-    picture.ended = rank.ended;
-    picture.died = rank.died;
+    snapshot.state = 'S';
+    snapshot.ended = rank.ended;
+    snapshot.died = rank.died;
     const bool waits = std::any_of(rank.issued.begin(), rank.issued.end(),
                                    [](const Issued& issued) { return !issued.over; });
     const bool runs = !rank.ended && !rank.died;
-    picture.place = rank.asleep ? "load (loader.py:88)" : "step (train.py:12)";
-    picture.on_device = recorder_.on_device && waits && runs && !rank.asleep;
-    TakeRecord(rank, &picture);
+    snapshot.place = rank.asleep ? "load (loader.py:88)" : "step (train.py:12)";
+    snapshot.on_device = recorder_.on_device && waits && runs && !rank.asleep;
+    TakeRecord(rank, &snapshot);
     if (!recorder_.on_device && runs && waits && !IsCollective(rank.issued.back().step)) {
-      picture.in_p2p = true;  // Its stack says so.
+      snapshot.in_p2p = true;  // Its stack says so.
     }
     if (!runs) {
-      for (GroupPicture& group : picture.groups) {
+      for (GroupSnapshot& group : snapshot.groups) {
         for (CollectiveCall& call : group.latest) call.inside = false;
         for (PeerCalls& calls : group.peers) calls.unfinished = 0;
       }
     }
-    pictures.push_back(std::move(picture));
+    snapshots.push_back(std::move(snapshot));
   }
-  return pictures;
+  return snapshots;
 }
 
 }  // namespace hlaunch

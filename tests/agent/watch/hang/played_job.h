@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rendezvous/round/hang/rank_picture.h"
+#include "rendezvous/round/hang/rank_snapshot.h"
 
 namespace hlaunch {
 
@@ -69,7 +69,7 @@ class PlayedJob {
   void Run(size_t most = 1000);
 
   // A rank that has begun no step since the last time stands still.
-  std::vector<RankPicture> Pictures();
+  std::vector<RankSnapshot> Snapshots();
 
  private:
   struct Issued {
@@ -93,7 +93,7 @@ class PlayedJob {
   bool HasCalled(Rank rank, const Issued& like) const;
   bool EndCalls();
   std::string Record(const PlayedRank& rank, Rank number) const;
-  void TakeRecord(const PlayedRank& rank, RankPicture* picture) const;
+  void TakeRecord(const PlayedRank& rank, RankSnapshot* snapshot) const;
 
   const Recorder recorder_;
   std::map<std::string, std::vector<Rank>> groups_;

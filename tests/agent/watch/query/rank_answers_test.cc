@@ -16,7 +16,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/query/merge_stacks.h"
 #include "agent/workers/process/descendants.h"
 #include "asio/io_context.hpp"
@@ -90,13 +90,13 @@ TEST_F(RankAnswersTest, SaysWhatEachWorkerDoes) {
   Await(1);
   EXPECT_EQ(told_[0].number, 7u);
   EXPECT_EQ(told_[0].problem, "");
-  const auto pictures = ParsePictures(told_[0].text);
-  ASSERT_TRUE(pictures);
-  ASSERT_THAT(*pictures, SizeIs(2));
-  EXPECT_EQ((*pictures)[0].rank, 4);
-  EXPECT_EQ((*pictures)[0].pid, child.process().pid());
-  EXPECT_EQ(DescribeState((*pictures)[0]), "sleeps");
-  EXPECT_EQ(DescribeState((*pictures)[1]), "has not started");
+  const auto snapshots = ParseSnapshots(told_[0].text);
+  ASSERT_TRUE(snapshots);
+  ASSERT_THAT(*snapshots, SizeIs(2));
+  EXPECT_EQ((*snapshots)[0].rank, 4);
+  EXPECT_EQ((*snapshots)[0].pid, child.process().pid());
+  EXPECT_EQ(DescribeState((*snapshots)[0]), "sleeps");
+  EXPECT_EQ(DescribeState((*snapshots)[1]), "has not started");
 }
 
 TEST_F(RankAnswersTest, AnswersOneQuestionAfterTheOther) {
@@ -109,7 +109,7 @@ TEST_F(RankAnswersTest, AnswersOneQuestionAfterTheOther) {
   Answer(answers, Ask(2, RankQuestion::Kind::kStacks));
   Answer(answers, Ask(3, RankQuestion::Kind::kStacks, {4}));
   Await(3);
-  EXPECT_THAT(*ParsePictures(told_[0].text), SizeIs(1));
+  EXPECT_THAT(*ParseSnapshots(told_[0].text), SizeIs(1));
   EXPECT_EQ(told_[1].number, 2u);
   const auto stacks = ParseStacks(told_[1].text);
   ASSERT_TRUE(stacks);

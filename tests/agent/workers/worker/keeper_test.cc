@@ -118,7 +118,7 @@ TEST(Keeper, EndsTheWorkersOfAnAgentThatStandsStillThenTheAgent) {
   const std::string file = absl::StrCat(::testing::TempDir(), "/standstill", ::getpid());
   for (const auto& [how, words] : {std::pair("stop", "it is stopped, as by SIGSTOP"),
                                    std::pair("spin", "it runs, and its loop does not turn")}) {
-    Child kept(Kept({"run", ForkingWorker(1), "run", ForkingWorker(2), "obituary", file, "on",
+    Child kept(Kept({"run", ForkingWorker(1), "run", ForkingWorker(2), "death_report", file, "on",
                      absl::StrCat(SIGUSR2), how}));
     const pid_t agent = kept.PidAfter("agent ");
     ASSERT_TRUE(kept.ReadUntil("forked1") && kept.ReadUntil("forked2"));
@@ -197,11 +197,11 @@ TEST(Keeper, EndsWhatAnExitedAgentLeaves) {
   for (const pid_t pid : pids) EXPECT_FALSE(Exists(pid)) << pid;
 }
 
-TEST(Keeper, RunsTheObituaryOfAKilledAgentOnly) {
-  const std::string file = absl::StrCat(::testing::TempDir(), "/obituary", ::getpid());
-  EXPECT_EQ(Child(Kept({"obituary", file, "exit", "5"})).Wait().exit_code, 5);
+TEST(Keeper, RunsTheDeathReportOfAKilledAgentOnly) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/death_report", ::getpid());
+  EXPECT_EQ(Child(Kept({"death_report", file, "exit", "5"})).Wait().exit_code, 5);
   EXPECT_EQ(ReadFile(file), "");
-  EXPECT_EQ(Child(Kept({"obituary", file, "abort"})).Wait().exit_code, kExitAgentLost);
+  EXPECT_EQ(Child(Kept({"death_report", file, "abort"})).Wait().exit_code, kExitAgentLost);
   EXPECT_EQ(ReadFile(file), "told\n");
 }
 
@@ -222,7 +222,7 @@ TEST(Keeper, HeedsAllThatItsAgentSaidBeforeItsDeath) {
     std::filesystem::create_directories(directory);
     words.insert(words.end(), {"directory", directory});
   }
-  words.insert(words.end(), {"obituary", base + "/told", "abort"});
+  words.insert(words.end(), {"death_report", base + "/told", "abort"});
   EXPECT_EQ(Child(Kept(words)).Wait().exit_code, kExitAgentLost);
   EXPECT_EQ(ReadFile(base + "/told"), "told\n");
   std::filesystem::remove(base + "/told");

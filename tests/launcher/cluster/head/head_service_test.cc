@@ -23,7 +23,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/release.h"
 #include "proto/cluster/cluster_messages.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 #include "rendezvous/cluster/membership/join_token.h"
 #include "rendezvous/net/cluster_wire/ask_as_stranger.h"
 #include "rendezvous/net/cluster_wire/cluster_link.h"
@@ -112,11 +112,11 @@ class HeadServiceTest : public testing::Test {
     std::filesystem::remove_all(path_);
     authority_ = MakeAuthority(std::time(nullptr)).value();
     const TrustFolder folder = TrustFolder::Make(path_, ::geteuid(), ::getegid()).value();
-    JoinDesk desk(authority_);
-    identities_["node1"] = Certified(desk, "node1");
-    identities_["node2"] = Joined(desk, "node2");
+    JoinRegistrar registrar(authority_);
+    identities_["node1"] = Certified(registrar, "node1");
+    identities_["node2"] = Joined(registrar, "node2");
     ASSERT_TRUE(KeepAuthority(folder, authority_).ok());
-    ASSERT_TRUE(KeepJoinDesk(folder, desk).ok());
+    ASSERT_TRUE(KeepJoinRegistrar(folder, registrar).ok());
     ListeningSocket listening = Listen("127.0.0.1", 0).value();
     port_ = listening.port;
     StartHead(std::move(listening.fd));
@@ -128,18 +128,18 @@ class HeadServiceTest : public testing::Test {
     std::filesystem::remove_all(path_);
   }
 
-  HostIdentity Certified(JoinDesk& desk, const std::string& host,
+  HostIdentity Certified(JoinRegistrar& registrar, const std::string& host,
                          std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const std::string certificate = desk.Certify(host, request.request, now).value();
+    const std::string certificate = registrar.Certify(host, request.request, now).value();
     return {authority_.certificate, certificate, request.key};
   }
 
-  HostIdentity Joined(JoinDesk& desk, const std::string& host,
+  HostIdentity Joined(JoinRegistrar& registrar, const std::string& host,
                       std::time_t now = std::time(nullptr)) {
     const HostRequest request = MakeHostRequest(host).value();
-    const JoinQuestion question = {TextOf(desk.MakeToken(now)), host, request.request};
-    const std::string certificate = desk.Join(question, "127.0.0.1", false, now).value();
+    const JoinQuestion question = {TextOf(registrar.MakeToken(now)), host, request.request};
+    const std::string certificate = registrar.Join(question, "127.0.0.1", false, now).value();
     return {authority_.certificate, certificate, request.key};
   }
 
@@ -295,13 +295,13 @@ TEST_F(HeadServiceTest, CutsAHostThatIsThrownOut) {
   EXPECT_FALSE(Daemon("node2").link().connected());
 }
 
-TEST_F(HeadServiceTest, ThrowsOutAHostThatTheDeskHasForgotten) {
+TEST_F(HeadServiceTest, ThrowsOutAHostThatTheRegistrarHasForgotten) {
   Daemon("node1");
   Daemon("node2");
   daemons_.erase("node2");
-  JoinDesk desk(authority_);
-  Certified(desk, "node1");
-  ASSERT_TRUE(KeepJoinDesk(TrustFolder::Open(path_).value(), desk).ok());
+  JoinRegistrar registrar(authority_);
+  Certified(registrar, "node1");
+  ASSERT_TRUE(KeepJoinRegistrar(TrustFolder::Open(path_).value(), registrar).ok());
   RestartHead();
   EXPECT_EQ(Ask("node1", kAlice, "nodes")->at("hosts").size(), 2u);
   EXPECT_TRUE(Ask("node1", kRoot, "throw_out", {{"host", "node2"}}).ok());
@@ -342,10 +342,10 @@ TEST_F(HeadServiceTest, RenewsAHostsCertificate) {
 TEST_F(HeadServiceTest, RenewsTheExpiredCertificateOfItsOwnHostAndOfNoOther) {
   head_.reset();
   const std::time_t long_ago = std::time(nullptr) - 40 * 86400;
-  JoinDesk desk(authority_);
-  identities_["node1"] = Certified(desk, "node1", long_ago);
-  identities_["node2"] = Joined(desk, "node2", long_ago);
-  ASSERT_TRUE(KeepJoinDesk(TrustFolder::Open(path_).value(), desk).ok());
+  JoinRegistrar registrar(authority_);
+  identities_["node1"] = Certified(registrar, "node1", long_ago);
+  identities_["node2"] = Joined(registrar, "node2", long_ago);
+  ASSERT_TRUE(KeepJoinRegistrar(TrustFolder::Open(path_).value(), registrar).ok());
   StartHead(Listen("127.0.0.1", port_).value().fd);
   const HostRequest request = MakeHostRequest("node1").value();
   const auto answer = Ask("node1", std::nullopt, "renew", {{"request", request.request}});
@@ -375,7 +375,7 @@ TEST_F(HeadServiceTest, AnswersAStrangerOnceItIsKeptThatHeHasJoined) {
   stranger.join();
   ASSERT_TRUE(answer->ok()) << answer->status();
   const auto shown = ReadHostCertificate((*answer)->at("certificate").get<std::string>());
-  const JoinDesk kept = ReadJoinDesk(TrustFolder::Open(path_).value()).value();
+  const JoinRegistrar kept = ReadJoinRegistrar(TrustFolder::Open(path_).value()).value();
   EXPECT_TRUE(kept.Admits(*shown, std::time(nullptr)).ok());
 }
 

@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/cluster/membership/found_cluster.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 
 namespace hlaunch {
 namespace {
@@ -47,7 +47,7 @@ class TwoHostsTest : public testing::Test {
   absl::StatusOr<FoundedCluster> Found() {
     absl::StatusOr<FoundedCluster> made = FoundCluster(head_, "node0", "node0:29400", kNow);
     if (!made.ok()) return made;
-    desk_.emplace(*ReadJoinDesk(*TrustFolder::Open(head_.head)));
+    registrar_.emplace(*ReadJoinRegistrar(*TrustFolder::Open(head_.head)));
     return made;
   }
 
@@ -57,7 +57,7 @@ class TwoHostsTest : public testing::Test {
     EXPECT_EQ(question.ask, "join");
     const auto read = ReadJoinQuestion(question.body);
     if (!read.ok()) return read.status();
-    const auto made = desk_->Join(*read, "192.0.2.1", false, kNow);
+    const auto made = registrar_->Join(*read, "192.0.2.1", false, kNow);
     if (!made.ok()) return made.status();
     return nlohmann::json{
         {"certificate", *made},
@@ -78,7 +78,7 @@ class TwoHostsTest : public testing::Test {
 
   std::string root_;
   ClusterPaths head_, other_;
-  std::optional<JoinDesk> desk_;
+  std::optional<JoinRegistrar> registrar_;
   int asked_ = 0;
 };
 
@@ -88,7 +88,7 @@ TEST_F(TwoHostsTest, FoundingMakesAllOfAHead) {
   EXPECT_EQ(made->head, "node0:29400");
   EXPECT_EQ(made->until, kNow + kTokenLife);
   const TrustFolder folder = *TrustFolder::Open(head_.head);
-  EXPECT_EQ(ReadJoinDesk(folder)->own_host(), "node0");
+  EXPECT_EQ(ReadJoinRegistrar(folder)->own_host(), "node0");
   EXPECT_EQ(*folder.Read(kJoinAtFile), "node0:29400\n");
   const HostIdentity of_head = *ReadIdentity(folder, kOfHead);
   EXPECT_EQ(of_head.authority, ReadAuthority(folder)->certificate);
@@ -96,7 +96,7 @@ TEST_F(TwoHostsTest, FoundingMakesAllOfAHead) {
   const auto host = CheckHostIdentity(own);
   ASSERT_TRUE(host.ok()) << host.status();
   EXPECT_EQ(host->host, "node0");
-  EXPECT_TRUE(desk_->Admits(*host, kNow).ok());
+  EXPECT_TRUE(registrar_->Admits(*host, kNow).ok());
   EXPECT_EQ(HeadOf(head_), "node0:29400");
   EXPECT_TRUE(IsHead(head_));
   EXPECT_TRUE(IsMember(head_));
@@ -155,13 +155,13 @@ TEST_F(TwoHostsTest, AHostThatWasThrownOutJoinsAgain) {
   EXPECT_EQ(NameOf(other_), "node1");
   const CertifiedHost former =
       *CheckHostIdentity(*ReadIdentity(*TrustFolder::Open(other_.host), kOfHost));
-  ASSERT_TRUE(desk_->ThrowOut("node1", kNow).ok());
-  const absl::Status again = Join(TextOf(desk_->MakeToken(kNow)));
+  ASSERT_TRUE(registrar_->ThrowOut("node1", kNow).ok());
+  const absl::Status again = Join(TextOf(registrar_->MakeToken(kNow)));
   ASSERT_TRUE(again.ok()) << again;
   const CertifiedHost later =
       *CheckHostIdentity(*ReadIdentity(*TrustFolder::Open(other_.host), kOfHost));
-  EXPECT_FALSE(desk_->Admits(former, kNow).ok());
-  EXPECT_TRUE(desk_->Admits(later, kNow).ok());
+  EXPECT_FALSE(registrar_->Admits(former, kNow).ok());
+  EXPECT_TRUE(registrar_->Admits(later, kNow).ok());
 }
 
 TEST_F(TwoHostsTest, WhatTheHeadRefusesIsSaidAndNothingIsKept) {
@@ -209,7 +209,7 @@ TEST_F(TwoHostsTest, AClockThatIsWrongIsSaid) {
   EXPECT_EQ(early.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(early.message()), HasSubstr("clock says 2027-01-14T08:00:00"));
   EXPECT_FALSE(IsMember(other_));
-  EXPECT_TRUE(Join(TextOf(desk_->MakeToken(kNow)), kNow - 300).ok());
+  EXPECT_TRUE(Join(TextOf(registrar_->MakeToken(kNow)), kNow - 300).ok());
 }
 
 TEST_F(TwoHostsTest, LeavingRemovesWhatMakesAMember) {

@@ -23,7 +23,7 @@
 #include "launcher/cluster/membership/found_cluster.h"
 #include "launcher/cluster/membership/join_cluster.h"
 #include "proto/base/mutex.h"
-#include "rendezvous/cluster/membership/join_desk.h"
+#include "rendezvous/cluster/membership/join_registrar.h"
 #include "rendezvous/net/cluster_wire/ask_as_stranger.h"
 #include "rendezvous/net/cluster_wire/cluster_link.h"
 #include "rendezvous/net/cluster_wire/cluster_server.h"
@@ -38,16 +38,16 @@ using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds(60);
 
-// A head's desk behind its server, in its own thread.
+// A head's registrar behind its server, in its own thread.
 class HeadThread {
  public:
   explicit HeadThread(const std::string& folder)
-      : folder_(*TrustFolder::Open(folder)), desk_(*ReadJoinDesk(folder_)) {
+      : folder_(*TrustFolder::Open(folder)), registrar_(*ReadJoinRegistrar(folder_)) {
     ListeningSocket listener = *Listen("127.0.0.1", 0);
     port_ = listener.port;
     ClusterServer::Events events;
     events.admits = [this](const CertifiedHost& host) {
-      return desk_.Admits(host, std::time(nullptr)).ok();
+      return registrar_.Admits(host, std::time(nullptr)).ok();
     };
     events.came = [this](uint64_t, const std::string& host) { came_[host]++; };
     events.said = [](uint64_t, Envelope) {};
@@ -66,14 +66,14 @@ class HeadThread {
 
   Endpoint place() const { return {"127.0.0.1", port_}; }
 
-  // The result of `use` on the desk, in the head's thread.
+  // The result of `use` on the registrar, in the head's thread.
   template <typename Use>
   auto With(Use use) {
-    std::optional<decltype(use(desk_))> result;
+    std::optional<decltype(use(registrar_))> result;
     Mutex mu;
     CondVar done;
     asio::post(loop_, [&] {
-      auto made = use(desk_);
+      auto made = use(registrar_);
       MutexLock lock(&mu);
       result.emplace(std::move(made));
       done.SignalAll();
@@ -84,24 +84,25 @@ class HeadThread {
   }
   // How often a host of this name was let in.
   int Came(const std::string& host) {
-    return With([&](JoinDesk&) { return came_[host]; });
+    return With([&](JoinRegistrar&) { return came_[host]; });
   }
   std::string Token() {
-    return With([](JoinDesk& desk) { return TextOf(desk.MakeToken(std::time(nullptr))); });
+    return With(
+        [](JoinRegistrar& registrar) { return TextOf(registrar.MakeToken(std::time(nullptr))); });
   }
 
  private:
   Envelope Answer(const Envelope& question, const std::string& address) {
     const auto read = ReadJoinQuestion(question.body);
     if (!read.ok()) return ErrorTo(question, read.status());
-    const auto made = desk_.Join(*read, address, false, std::time(nullptr));
+    const auto made = registrar_.Join(*read, address, false, std::time(nullptr));
     if (!made.ok()) return ErrorTo(question, made.status());
     return AnswerTo(question,
                     {{"certificate", *made}, {"authority", ReadAuthority(folder_)->certificate}});
   }
 
   const TrustFolder folder_;
-  JoinDesk desk_;  // Belongs to the thread, like the next member.
+  JoinRegistrar registrar_;  // Belongs to the thread, like the next member.
   std::map<std::string, int> came_;
   asio::io_context loop_;
   std::unique_ptr<ClusterServer> server_;
@@ -168,8 +169,11 @@ TEST_F(JoinOverWire, AHostIsLetInUntilItIsThrownOut) {
   const absl::Status joined = Join("node1", first_token_);
   ASSERT_TRUE(joined.ok()) << joined;
   EXPECT_TRUE(IsLetIn("node1"));
-  ASSERT_TRUE(
-      head_->With([](JoinDesk& desk) { return desk.ThrowOut("node1", std::time(nullptr)); }).ok());
+  ASSERT_TRUE(head_
+                  ->With([](JoinRegistrar& registrar) {
+                    return registrar.ThrowOut("node1", std::time(nullptr));
+                  })
+                  .ok());
   EXPECT_FALSE(IsLetIn("node1"));
   // A stolen copy of the old identity is useless once the host has joined again.
   fs::rename(root_ + "/node1", root_ + "/stolen");

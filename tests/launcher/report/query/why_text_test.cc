@@ -3,7 +3,7 @@
 
 #include "launcher/report/query/why_text.h"
 
-#include "agent/watch/hang/picture_text.h"
+#include "agent/watch/hang/snapshot_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "launcher/report/query/who_answered.h"
@@ -17,30 +17,31 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-RankPicture Picture(Rank rank, int64_t number, bool inside) {
-  RankPicture picture;
-  picture.rank = rank;
-  picture.local_rank = rank % 2;
-  picture.pid = 100 + rank;
-  picture.recorded = picture.still = true;
-  picture.state = 'S';
-  picture.groups = {
+RankSnapshot Snapshot(Rank rank, int64_t number, bool inside) {
+  RankSnapshot snapshot;
+  snapshot.rank = rank;
+  snapshot.local_rank = rank % 2;
+  snapshot.pid = 100 + rank;
+  snapshot.recorded = snapshot.still = true;
+  snapshot.state = 'S';
+  snapshot.groups = {
       {"0", "default_pg", {0, 1, 2, 3}, {{number, "all_reduce", "[4] Float", inside}}}};
-  return picture;
+  return snapshot;
 }
 
 // A hang: the last rank of node1 has not come to the collective.
 JobAnswer Hang() {
-  RankPicture odd = Picture(3, 3, false);
+  RankSnapshot odd = Snapshot(3, 3, false);
   odd.place = "load (loader.py:88)";
   JobAnswer answer{2, 4, "round 2 runs with 2 nodes and 4 workers", {}};
-  answer.nodes = {{"node0", 0, 0, 2, PictureText({Picture(0, 4, true), Picture(1, 4, true)}), ""},
-                  {"node1", 1, 2, 2, PictureText({Picture(2, 4, true), odd}), ""}};
+  answer.nodes = {
+      {"node0", 0, 0, 2, SnapshotText({Snapshot(0, 4, true), Snapshot(1, 4, true)}), ""},
+      {"node1", 1, 2, 2, SnapshotText({Snapshot(2, 4, true), odd}), ""}};
   return answer;
 }
 
 std::string Why(JobAnswer answer, const RankQuestion& question = {}) {
-  const auto ranks = TakePictures(answer);
+  const auto ranks = TakeSnapshots(answer);
   return WhyText("llama", question, answer, ranks);
 }
 
@@ -57,8 +58,8 @@ TEST(WhyText, SaysWhoHoldsUpTheOthersAndWhereEverybodyIs) {
 
 TEST(WhyText, BlamesNobodyWhereRanksGoOn) {
   JobAnswer answer = Hang();
-  std::vector<RankPicture> ranks = TakePictures(answer);
-  for (RankPicture& rank : ranks) rank.still = false;
+  std::vector<RankSnapshot> ranks = TakeSnapshots(answer);
+  for (RankSnapshot& rank : ranks) rank.still = false;
   EXPECT_EQ(WhyText("llama", {}, answer, ranks),
             "job llama, round 2: 4 workers\n"
             "all 4 ranks go on; default_pg is at all_reduce number 3 to 4\n");
@@ -92,10 +93,10 @@ TEST(WhyText, SaysWhyNoWorkerRuns) {
   EXPECT_EQ(Why(answer), "job llama: no worker runs: waiting for 1 of 2 nodes; here: node1\n");
 }
 
-TEST(TakePictures, BelievesANodeOfItsOwnRanksAlone) {
+TEST(TakeSnapshots, BelievesANodeOfItsOwnRanksAlone) {
   JobAnswer answer = Hang();
-  answer.nodes[1].text = PictureText({Picture(0, 9, false), Picture(2, 4, true)});
-  const auto ranks = TakePictures(answer);
+  answer.nodes[1].text = SnapshotText({Snapshot(0, 9, false), Snapshot(2, 4, true)});
+  const auto ranks = TakeSnapshots(answer);
   ASSERT_THAT(ranks, SizeIs(3));
   EXPECT_EQ(ranks[0].groups[0].latest.back().sequence, 4);
   EXPECT_EQ(ranks[2].host, "node1");
@@ -103,7 +104,7 @@ TEST(TakePictures, BelievesANodeOfItsOwnRanksAlone) {
 
 TEST(WhyJson, HoldsAllOfIt) {
   JobAnswer answer = Hang();
-  const auto ranks = TakePictures(answer);
+  const auto ranks = TakeSnapshots(answer);
   answer.nodes[0].problem = "has left the job";
   const auto json = nlohmann::json::parse(WhyJson("llama", {}, answer, ranks));
   EXPECT_EQ(json["job_id"], "llama");

@@ -24,21 +24,21 @@ CollectiveCall Call(int64_t sequence, bool inside, std::string op = "all_reduce"
   return {sequence, std::move(op), std::move(sizes), inside};
 }
 
-RankPicture Picture(Rank rank, std::vector<GroupPicture> groups) {
-  RankPicture picture;
-  picture.rank = rank;
-  picture.local_rank = rank;
-  picture.host = "node0";
-  picture.pid = 100 + rank;
-  picture.recorded = picture.still = true;
-  picture.state = 'S';
-  picture.groups = std::move(groups);
-  return picture;
+RankSnapshot Snapshot(Rank rank, std::vector<GroupSnapshot> groups) {
+  RankSnapshot snapshot;
+  snapshot.rank = rank;
+  snapshot.local_rank = rank;
+  snapshot.host = "node0";
+  snapshot.pid = 100 + rank;
+  snapshot.recorded = snapshot.still = true;
+  snapshot.state = 'S';
+  snapshot.groups = std::move(groups);
+  return snapshot;
 }
 
-// A picture with `call` in the group of all ranks.
-RankPicture InAll(Rank rank, CollectiveCall call) {
-  return Picture(rank, {{"0", "default_pg", {}, {std::move(call)}}});
+// A snapshot with `call` in the group of all ranks.
+RankSnapshot InAll(Rank rank, CollectiveCall call) {
+  return Snapshot(rank, {{"0", "default_pg", {}, {std::move(call)}}});
 }
 
 TEST(AttributeHang, FindsNothingWhereNobodyWaits) {
@@ -48,8 +48,8 @@ TEST(AttributeHang, FindsNothingWhereNobodyWaits) {
 }
 
 TEST(AttributeHang, NamesTheRankThatHasNotCome) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
-                                    InAll(2, Call(4, true))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(4, true))};
   ranks[1].place = "load (loader.py:88)";
   ranks[1].holds_interpreter = true;
   const HangVerdict verdict = AttributeHang(ranks);
@@ -63,7 +63,7 @@ TEST(AttributeHang, NamesTheRankThatHasNotCome) {
 }
 
 TEST(AttributeHang, NamesTheRankThatHasExitedOrHasCalledNothingAtAll) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {}), Picture(2, {})};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(1, true)), Snapshot(1, {}), Snapshot(2, {})};
   ranks[2].ended = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(1, 2));
@@ -72,7 +72,7 @@ TEST(AttributeHang, NamesTheRankThatHasExitedOrHasCalledNothingAtAll) {
 }
 
 TEST(AttributeHang, FailsOneThatWaitsWhereTheCulpritHasExited) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(1, true)), Picture(1, {})};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(1, true)), Snapshot(1, {})};
   ranks[1].ended = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(0));
@@ -82,10 +82,10 @@ TEST(AttributeHang, FailsOneThatWaitsWhereTheCulpritHasExited) {
 
 TEST(AttributeHang, FollowsAChainToItsEnd) {
   // Rank 0 waits for rank 1 in one group; rank 1 waits for rank 2 in another.
-  const std::vector<RankPicture> ranks = {
-      Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}}}),
-      Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}}, {"2", "tp", {1, 2}, {Call(9, true)}}}),
-      Picture(2, {{"2", "tp", {1, 2}, {Call(8, false)}}})};
+  const std::vector<RankSnapshot> ranks = {
+      Snapshot(0, {{"1", "dp", {0, 1}, {Call(5, true)}}}),
+      Snapshot(1, {{"1", "dp", {0, 1}, {Call(4, false)}}, {"2", "tp", {1, 2}, {Call(9, true)}}}),
+      Snapshot(2, {{"2", "tp", {1, 2}, {Call(8, false)}}})};
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(2));
   EXPECT_EQ(verdict.group, "tp");
@@ -93,16 +93,16 @@ TEST(AttributeHang, FollowsAChainToItsEnd) {
 
 TEST(AttributeHang, CallsAGroupWithoutADescriptionByItsName) {
   for (const char* description : {"", "undefined"}) {
-    EXPECT_EQ(AttributeHang({Picture(0, {{"3", description, {0, 1}, {Call(5, true)}}}),
-                             Picture(1, {{"3", description, {0, 1}, {Call(4, false)}}})})
+    EXPECT_EQ(AttributeHang({Snapshot(0, {{"3", description, {0, 1}, {Call(5, true)}}}),
+                             Snapshot(1, {{"3", description, {0, 1}, {Call(4, false)}}})})
                   .group,
               "group 3");
   }
 }
 
 TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
-  const std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(1, true)}}}),
-                                          Picture(1, {{"2", "tp", {0, 1}, {Call(1, true)}}})};
+  const std::vector<RankSnapshot> ranks = {Snapshot(0, {{"1", "dp", {0, 1}, {Call(1, true)}}}),
+                                           Snapshot(1, {{"2", "tp", {0, 1}, {Call(1, true)}}})};
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kCrossed);
   EXPECT_THAT(verdict.culprits, IsEmpty());
@@ -115,8 +115,8 @@ TEST(AttributeHang, FindsGroupsThatAreUsedInDifferentOrders) {
 TEST(AttributeHang, NamesTheMinorityThatCallsSomethingElse) {
   for (const CollectiveCall& other :
        {Call(2, true, "all_gather"), Call(2, true, "all_reduce", "[8] Float")}) {
-    const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
-                                            InAll(2, other)};
+    const std::vector<RankSnapshot> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
+                                             InAll(2, other)};
     const HangVerdict verdict = AttributeHang(ranks);
     EXPECT_EQ(verdict.kind, HangKind::kMismatch);
     EXPECT_THAT(verdict.culprits, ElementsAre(2));
@@ -138,7 +138,7 @@ TEST(AttributeHang, AcceptsSizesThatMayDiffer) {
 }
 
 TEST(AttributeHang, LooksAtTheNetworkWhereAllHaveCome) {
-  const std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  const std::vector<RankSnapshot> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kAllInside);
   EXPECT_THAT(verdict.culprits, IsEmpty());
@@ -146,7 +146,7 @@ TEST(AttributeHang, LooksAtTheNetworkWhereAllHaveCome) {
 }
 
 TEST(AttributeHang, NamesWhoIsNotInTheStoreWhileOthersAre) {
-  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  std::vector<RankSnapshot> ranks = {Snapshot(0, {}), Snapshot(1, {})};
   ranks[0].in_store = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
   ranks[1].in_store = true;
@@ -156,8 +156,8 @@ TEST(AttributeHang, NamesWhoIsNotInTheStoreWhileOthersAre) {
 }
 
 TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
-                                    InAll(2, Call(3, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false))};
   ranks[1].in_p2p = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
   ranks[2].in_p2p = true;
@@ -168,23 +168,23 @@ TEST(AttributeHang, PrefersWhoWaitsForNobodyToWhoWaitsForASingleRank) {
 }
 
 TEST(AttributeHang, NamesWhoIsMissingFromAMonitoredBarrierInWhichMostAre) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
-                                    InAll(2, Call(3, true))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                     InAll(2, Call(3, true))};
   ranks[0].in_p2p = ranks[1].in_p2p = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
 }
 
 TEST(AttributeHang, StillNamesOneThatIsStoppedWhileItWaitsElsewhere) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
-                                    InAll(2, Call(3, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false))};
   ranks[1].in_store = true;
   ranks[1].state = 'T';
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1, 2));
 }
 
 TEST(AttributeHang, NamesTheDeadFirst) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
-                                    InAll(2, Call(3, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false))};
   ranks[2].died = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(2, 1));
@@ -195,7 +195,7 @@ TEST(AttributeHang, NamesTheDeadFirst) {
 }
 
 TEST(AttributeHang, FailsNoRankForWhichAProcessWorks) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
   ranks[1].busy = ranks[1].child_works = true;
   ranks[1].place = "load (loader.py:88)";
   const HangVerdict verdict = AttributeHang(ranks);
@@ -207,7 +207,7 @@ TEST(AttributeHang, FailsNoRankForWhichAProcessWorks) {
 
 TEST(AttributeHang, SaysThatARankIsFrozen) {
   for (const char* kernel : {"do_freezer_trap", "__refrigerator"}) {
-    std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+    std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
     ranks[1].state = 'D';
     ranks[1].kernel = kernel;
     EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge), HasSubstr("it is frozen"));
@@ -217,14 +217,14 @@ TEST(AttributeHang, SaysThatARankIsFrozen) {
 }
 
 TEST(AttributeHang, TakesACollectiveWhoseBytesFlowForOneThatGoesOn) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true))};
   ranks[1].flows = true;
   EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
 }
 
 TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
-                                    InAll(2, Call(3, true))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(2, false)), InAll(1, Call(2, false)),
+                                     InAll(2, Call(3, true))};
   ranks[0].in_store = ranks[1].in_store = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(2));
@@ -232,14 +232,14 @@ TEST(AttributeHang, NamesWhoIsMissingFromANewGroupThatMostAreMaking) {
 }
 
 TEST(AttributeHang, StillNamesTheOneThatWaitsForAKeyWhileMostAreInACollective) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(3, true)), InAll(1, Call(3, true)),
-                                    InAll(2, Call(2, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(3, true)), InAll(1, Call(3, true)),
+                                     InAll(2, Call(2, false))};
   ranks[2].in_store = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
 }
 
 TEST(AttributeHang, NamesWhoDoesNotSendWhileOthersReceive) {
-  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {}), Picture(2, {})};
+  std::vector<RankSnapshot> ranks = {Snapshot(0, {}), Snapshot(1, {}), Snapshot(2, {})};
   ranks[0].in_p2p = ranks[2].in_p2p = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kBehind);
@@ -252,7 +252,7 @@ TEST(AttributeHang, NamesWhoDoesNotSendWhileOthersReceive) {
 }
 
 TEST(AttributeHang, BlamesNobodyWhereAllReceive) {
-  std::vector<RankPicture> ranks = {Picture(0, {}), Picture(1, {})};
+  std::vector<RankSnapshot> ranks = {Snapshot(0, {}), Snapshot(1, {})};
   ranks[0].in_p2p = ranks[1].in_p2p = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kPeers);
@@ -261,7 +261,7 @@ TEST(AttributeHang, BlamesNobodyWhereAllReceive) {
 }
 
 TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
-  std::vector<RankPicture> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false))};
   ranks[1].traced = true;
   EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
   ranks[1].traced = false;
@@ -275,32 +275,32 @@ TEST(AttributeHang, IsSilentWhereAllAreStoppedOrADebuggerHoldsTheCulprit) {
 
 TEST(AttributeHang, FindsTheOneAmongSixteenRanksOfAMesh) {
   // Each row of four is a group, and so is each column. Rank 6 has not begun its row's third call.
-  std::vector<RankPicture> ranks;
+  std::vector<RankSnapshot> ranks;
   for (Rank rank = 0; rank < 16; ++rank) {
     const Rank row = rank / 4, column = rank % 4;
     const bool late = rank == 6;
-    GroupPicture one{"r" + std::to_string(row), "tp", {}, {Call(late ? 2 : 3, row == 1 && !late)}};
-    GroupPicture other{"c" + std::to_string(column), "dp", {}, {Call(1, false)}};
+    GroupSnapshot one{"r" + std::to_string(row), "tp", {}, {Call(late ? 2 : 3, row == 1 && !late)}};
+    GroupSnapshot other{"c" + std::to_string(column), "dp", {}, {Call(1, false)}};
     for (Rank i = 0; i < 4; ++i) {
       one.members.push_back(row * 4 + i);
       other.members.push_back(i * 4 + column);
     }
     // The other rows have gone on to their column groups and wait there for row 1.
     if (row != 1) other.latest = {Call(2, true)};
-    ranks.push_back(Picture(rank, {one, other}));
+    ranks.push_back(Snapshot(rank, {one, other}));
   }
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(6));
 }
 
-// A picture with calls that its device does in the group of all ranks; the rank waits for it.
-RankPicture OnDevice(Rank rank, std::vector<CollectiveCall> calls) {
-  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, std::move(calls), "nccl"}});
-  picture.on_device = true;
-  return picture;
+// A snapshot with calls that its device does in the group of all ranks; the rank waits for it.
+RankSnapshot OnDevice(Rank rank, std::vector<CollectiveCall> calls) {
+  RankSnapshot snapshot = Snapshot(rank, {{"0", "default_pg", {}, std::move(calls), "nccl"}});
+  snapshot.on_device = true;
+  return snapshot;
 }
 
 TEST(AttributeHang, NamesTheRankThatHasNotComeWhereTheOthersHaveRunAhead) {
-  std::vector<RankPicture> ranks;
+  std::vector<RankSnapshot> ranks;
   for (Rank rank = 0; rank < 3; ++rank) {
     ranks.push_back(OnDevice(rank, {Call(3, false), Call(4, true), Call(40, true)}));
   }
@@ -319,10 +319,10 @@ TEST(AttributeHang, NamesTheRankThatHasNotComeWhereTheOthersHaveRunAhead) {
 
 TEST(AttributeHang, ExcusesNoRankByItsDeviceWhichIsNotSeenToWaitForIt) {
   // Rank 1 has handed its device a call of tp, in which it waits for rank 0, and sleeps before dp.
-  std::vector<RankPicture> ranks = {Picture(0, {{"1", "dp", {0, 1}, {Call(5, true)}, "nccl"},
-                                                {"2", "tp", {0, 1}, {Call(6, false)}, "nccl"}}),
-                                    Picture(1, {{"1", "dp", {0, 1}, {Call(4, false)}, "nccl"},
-                                                {"2", "tp", {0, 1}, {Call(7, true)}, "nccl"}})};
+  std::vector<RankSnapshot> ranks = {Snapshot(0, {{"1", "dp", {0, 1}, {Call(5, true)}, "nccl"},
+                                                  {"2", "tp", {0, 1}, {Call(6, false)}, "nccl"}}),
+                                     Snapshot(1, {{"1", "dp", {0, 1}, {Call(4, false)}, "nccl"},
+                                                  {"2", "tp", {0, 1}, {Call(7, true)}, "nccl"}})};
   ranks[0].on_device = true;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
   ranks[1].on_device = true;
@@ -334,9 +334,9 @@ TEST(AttributeHang, ExcusesNoRankByItsDeviceWhichIsNotSeenToWaitForIt) {
 
 TEST(AttributeHang, ComparesOnlyTheFirstCallThatIsNotOver) {
   // Rank 2 has left out a call, so all of its later ones differ as well.
-  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true), Call(5, true, "broadcast")}),
-                                    OnDevice(1, {Call(4, true), Call(5, true, "broadcast")}),
-                                    OnDevice(2, {Call(4, true, "broadcast"), Call(5, true)})};
+  std::vector<RankSnapshot> ranks = {OnDevice(0, {Call(4, true), Call(5, true, "broadcast")}),
+                                     OnDevice(1, {Call(4, true), Call(5, true, "broadcast")}),
+                                     OnDevice(2, {Call(4, true, "broadcast"), Call(5, true)})};
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kMismatch);
   EXPECT_EQ(verdict.collective.sequence, 4);
@@ -350,7 +350,7 @@ TEST(AttributeHang, ComparesOnlyTheFirstCallThatIsNotOver) {
 }
 
 TEST(AttributeHang, NamesTheDeviceOnWhichACollectiveDoesNotEnd) {
-  std::vector<RankPicture> ranks;
+  std::vector<RankSnapshot> ranks;
   for (Rank rank = 0; rank < 4; ++rank) {
     ranks.push_back(OnDevice(rank, {Call(22, false), Call(23, true)}));
   }
@@ -366,7 +366,7 @@ TEST(AttributeHang, NamesTheDeviceOnWhichACollectiveDoesNotEnd) {
             "hangs: its device has not ended all_reduce number 22 of default_pg for 75 s: it waits "
             "for its device");
   // A broadcast ends on its root before the others have come to it.
-  for (RankPicture& rank : ranks) rank.groups[0].latest[0].op = "broadcast";
+  for (RankSnapshot& rank : ranks) rank.groups[0].latest[0].op = "broadcast";
   EXPECT_THAT(AttributeHang(ranks).culprits, IsEmpty());
 }
 
@@ -378,26 +378,26 @@ TEST(AttributeHang, BlamesNoDeviceWhereAllAreInTheCall) {
 }
 
 TEST(AttributeHang, KeepsTheNumbersOfTwoBackendsOfOneGroupApart) {
-  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
-  for (RankPicture& rank : ranks) {
+  std::vector<RankSnapshot> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  for (RankSnapshot& rank : ranks) {
     rank.groups.push_back({"0", "default_pg", {}, {Call(90, false)}});
   }
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
 }
 
-// A picture with messages in the group of all ranks.
-RankPicture WithMessages(Rank rank, std::vector<PeerCalls> peers, std::string backend = "") {
-  RankPicture picture = Picture(rank, {{"0", "default_pg", {}, {}, std::move(backend)}});
-  picture.groups[0].peers = std::move(peers);
-  picture.groups[0].messages = 7;
-  return picture;
+// A snapshot with messages in the group of all ranks.
+RankSnapshot WithMessages(Rank rank, std::vector<PeerCalls> peers, std::string backend = "") {
+  RankSnapshot snapshot = Snapshot(rank, {{"0", "default_pg", {}, {}, std::move(backend)}});
+  snapshot.groups[0].peers = std::move(peers);
+  snapshot.groups[0].messages = 7;
+  return snapshot;
 }
 
 constexpr bool kSends = true, kReceives = false;
 
 TEST(AttributeHang, NamesWhoHasNotSentWhatAnotherReceives) {
-  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 4, 1}}),
-                                    WithMessages(1, {{0, kSends, 3, 0}})};
+  std::vector<RankSnapshot> ranks = {WithMessages(0, {{1, kReceives, 4, 1}}),
+                                     WithMessages(1, {{0, kSends, 3, 0}})};
   ranks[1].place = "load (loader.py:88)";
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kBehind);
@@ -411,24 +411,26 @@ TEST(AttributeHang, NamesWhoHasNotSentWhatAnotherReceives) {
 }
 
 TEST(AttributeHang, NamesWhoDoesNotReceiveWhatAnotherSends) {
-  const HangVerdict verdict = AttributeHang({WithMessages(0, {{1, kSends, 1, 1}}), Picture(1, {})});
+  const HangVerdict verdict =
+      AttributeHang({WithMessages(0, {{1, kSends, 1, 1}}), Snapshot(1, {})});
   EXPECT_THAT(verdict.culprits, ElementsAre(1));
   EXPECT_EQ(verdict.calls.at(0).call, "send to rank 1, which has called no recv from it");
 }
 
 TEST(AttributeHang, FollowsAPipelineToItsEnd) {
   // Rank 0 receives from 1, which receives from 2, which does neither.
-  const std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
-                                          WithMessages(1, {{2, kReceives, 1, 1}}), Picture(2, {})};
+  const std::vector<RankSnapshot> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                           WithMessages(1, {{2, kReceives, 1, 1}}),
+                                           Snapshot(2, {})};
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
 }
 
 TEST(AttributeHang, SaysWhereTheOneIsWhoseMessageIsMissing) {
   // Rank 1 has sent to the wrong rank; rank 2 waits for a collective that rank 3 does not call.
-  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
-                                    WithMessages(1, {{2, kSends, 1, 1}}),
-                                    Picture(2, {{"1", "tp", {2, 3}, {Call(9, true)}}}),
-                                    Picture(3, {{"1", "tp", {2, 3}, {Call(8, false)}}})};
+  std::vector<RankSnapshot> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                     WithMessages(1, {{2, kSends, 1, 1}}),
+                                     Snapshot(2, {{"1", "tp", {2, 3}, {Call(9, true)}}}),
+                                     Snapshot(3, {{"1", "tp", {2, 3}, {Call(8, false)}}})};
   HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(3));
   // Without the collective the three wait for each other.
@@ -449,8 +451,8 @@ TEST(AttributeHang, SaysWhereTheOneIsWhoseMessageIsMissing) {
 }
 
 TEST(AttributeHang, BlamesNobodyForAMessageThatBothHaveCalled) {
-  std::vector<RankPicture> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
-                                    WithMessages(1, {{0, kSends, 1, 1}}), Picture(2, {})};
+  std::vector<RankSnapshot> ranks = {WithMessages(0, {{1, kReceives, 1, 1}}),
+                                     WithMessages(1, {{0, kSends, 1, 1}}), Snapshot(2, {})};
   HangVerdict verdict = AttributeHang(ranks);
   EXPECT_EQ(verdict.kind, HangKind::kPeers);
   EXPECT_THAT(verdict.waiting, ElementsAre(0, 1));
@@ -471,9 +473,9 @@ TEST(AttributeHang, BlamesNobodyForAMessageThatBothHaveCalled) {
 }
 
 TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
-  GroupPicture group{"1", "pp", {3, 5}, {}, "nccl"};
+  GroupSnapshot group{"1", "pp", {3, 5}, {}, "nccl"};
   group.peers = {{1, kReceives, 1, 1}};
-  std::vector<RankPicture> ranks = {Picture(3, {group}), Picture(5, {})};
+  std::vector<RankSnapshot> ranks = {Snapshot(3, {group}), Snapshot(5, {})};
   ranks[0].on_device = true;
   const HangVerdict verdict = AttributeHang(ranks);
   EXPECT_THAT(verdict.culprits, ElementsAre(5));
@@ -486,7 +488,7 @@ TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
 
 TEST(AttributeHang, ExcusesARankByAMessageOnlyIfItWaitsForItItself) {
   // Rank 1 has handed its device a recv from rank 0, and rank 0 waits for it in a collective.
-  std::vector<RankPicture> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
+  std::vector<RankSnapshot> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
   ranks[1].groups[0].peers = {{0, kReceives, 1, 1}};
   ranks[1].on_device = false;
   EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(1));
@@ -497,15 +499,15 @@ TEST(AttributeHang, ExcusesARankByAMessageOnlyIfItWaitsForItItself) {
 }
 
 // Ranks 0 and 1 form a group, and ranks 2 and 3 another one.
-std::vector<RankPicture> TwoHalves() {
-  return {Picture(0, {{"1", "one", {0, 1}, {Call(5, true)}}}),
-          Picture(1, {{"1", "one", {0, 1}, {Call(4, false)}}}),
-          Picture(2, {{"2", "two", {2, 3}, {Call(90, true)}}}),
-          Picture(3, {{"2", "two", {2, 3}, {Call(89, false)}}})};
+std::vector<RankSnapshot> TwoHalves() {
+  return {Snapshot(0, {{"1", "one", {0, 1}, {Call(5, true)}}}),
+          Snapshot(1, {{"1", "one", {0, 1}, {Call(4, false)}}}),
+          Snapshot(2, {{"2", "two", {2, 3}, {Call(90, true)}}}),
+          Snapshot(3, {{"2", "two", {2, 3}, {Call(89, false)}}})};
 }
 
 TEST(AttributeHangs, JudgesEachPartByItself) {
-  std::vector<RankPicture> ranks = TwoHalves();
+  std::vector<RankSnapshot> ranks = TwoHalves();
   const std::vector<HangVerdict> before = AttributeHangs(ranks, true);
   ASSERT_EQ(before.size(), 2u);
   EXPECT_THAT(before[0].culprits, ElementsAre(1));
@@ -522,15 +524,15 @@ TEST(AttributeHangs, JudgesEachPartByItself) {
 }
 
 TEST(AttributeHangs, PutsThePartWithTheMostWaitingRanksFirst) {
-  std::vector<RankPicture> ranks = TwoHalves();
-  ranks.push_back(Picture(4, {{"2", "two", {2, 3, 4}, {Call(90, true)}}}));
+  std::vector<RankSnapshot> ranks = TwoHalves();
+  ranks.push_back(Snapshot(4, {{"2", "two", {2, 3, 4}, {Call(90, true)}}}));
   const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_THAT(verdicts[0].waiting, ElementsAre(2, 4));
 }
 
 TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
-  std::vector<RankPicture> ranks = TwoHalves();
+  std::vector<RankSnapshot> ranks = TwoHalves();
   ranks[3].in_p2p = true;  // Perhaps for rank 1.
   const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
   ASSERT_EQ(verdicts.size(), 1u);
@@ -538,12 +540,12 @@ TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
 }
 
 TEST(AttributeHangs, BlamesNobodyWhereARankOfWhichNothingIsKnownIsAwaited) {
-  std::vector<RankPicture> ranks = TwoHalves();
+  std::vector<RankSnapshot> ranks = TwoHalves();
   ranks.erase(ranks.begin() + 3);
   std::vector<HangVerdict> verdicts = AttributeHangs(ranks, false);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_THAT(verdicts[0].culprits, ElementsAre(1));
-  ranks[2] = Picture(2, {{"3", "", {}, {Call(90, true)}}});  // Who is in the group is not known.
+  ranks[2] = Snapshot(2, {{"3", "", {}, {Call(90, true)}}});  // Who is in the group is not known.
   EXPECT_EQ(AttributeHangs(ranks, false).size(), 1u);
   ranks[2] = WithMessages(2, {{3, kReceives, 1, 1}});
   ranks[2].groups[0].members = {0, 1, 2, 3};
@@ -554,7 +556,7 @@ TEST(AttributeHangs, BlamesNobodyWhereARankOfWhichNothingIsKnownIsAwaited) {
 }
 
 TEST(AttributeHangs, TakesARankWhoseRecordCannotBeReadForOneThatGoesOn) {
-  std::vector<RankPicture> ranks = TwoHalves();
+  std::vector<RankSnapshot> ranks = TwoHalves();
   ranks[3].hidden = true;
   const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
   ASSERT_EQ(verdicts.size(), 1u);

@@ -17,19 +17,19 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-RankPicture Picture(Rank rank, int64_t number, bool inside) {
-  RankPicture picture;
-  picture.rank = rank;
-  picture.host = absl::StrCat("node", rank / 2);
-  picture.pid = 100 + rank;
-  picture.recorded = picture.still = true;
-  picture.state = 'S';
-  picture.groups = {{"0", "default_pg", {}, {{number, "all_reduce", "[4] Float", inside}}}};
-  return picture;
+RankSnapshot Snapshot(Rank rank, int64_t number, bool inside) {
+  RankSnapshot snapshot;
+  snapshot.rank = rank;
+  snapshot.host = absl::StrCat("node", rank / 2);
+  snapshot.pid = 100 + rank;
+  snapshot.recorded = snapshot.still = true;
+  snapshot.state = 'S';
+  snapshot.groups = {{"0", "default_pg", {}, {{number, "all_reduce", "[4] Float", inside}}}};
+  return snapshot;
 }
 
 TEST(DescribeState, SaysWhatARankDoes) {
-  RankPicture rank = Picture(0, 4, true);
+  RankSnapshot rank = Snapshot(0, 4, true);
   EXPECT_EQ(DescribeState(rank), "is in all_reduce number 4 of default_pg ([4] Float)");
   rank.place = "step (train.py:12)";
   EXPECT_EQ(DescribeState(rank),
@@ -38,26 +38,26 @@ TEST(DescribeState, SaysWhatARankDoes) {
   EXPECT_EQ(DescribeState(rank), "goes on");
   rank.state = 'T';
   EXPECT_EQ(DescribeState(rank), "is stopped (SIGSTOP, or job control); kill -CONT lets it go on");
-  rank = Picture(0, 4, true);
+  rank = Snapshot(0, 4, true);
   rank.groups[0].backend = "nccl";
   rank.on_device = true;
   EXPECT_EQ(DescribeState(rank),
             "has given its device all_reduce number 4 of default_pg ([4] Float), which is not "
             "over, and waits for its device");
-  rank = Picture(0, 3, false);
+  rank = Snapshot(0, 3, false);
   rank.place = "load (loader.py:88)";
   EXPECT_EQ(DescribeState(rank), "stands in load (loader.py:88)");
   rank.ended = true;
   EXPECT_EQ(DescribeState(rank), "has exited with 0");
-  EXPECT_EQ(DescribeState(RankPicture()), "has not started");
-  rank = Picture(0, 3, false);
+  EXPECT_EQ(DescribeState(RankSnapshot()), "has not started");
+  rank = Snapshot(0, 3, false);
   rank.state = '?';
   EXPECT_EQ(DescribeState(rank), "is gone");
 }
 
 TEST(GroupByState, ShowsTheFewestFirst) {
   const auto states = GroupByState(
-      {Picture(3, 4, true), Picture(1, 4, true), Picture(0, 4, true), Picture(2, 3, false)});
+      {Snapshot(3, 4, true), Snapshot(1, 4, true), Snapshot(0, 4, true), Snapshot(2, 3, false)});
   ASSERT_THAT(states, SizeIs(2));
   EXPECT_EQ(states[0].text, "sleeps");
   EXPECT_THAT(states[0].ranks, ElementsAre(2));
@@ -68,8 +68,8 @@ TEST(GroupByState, ShowsTheFewestFirst) {
 }
 
 TEST(DescribeProgress, SaysHowFarThoseAreThatGoOn) {
-  std::vector<RankPicture> ranks = {Picture(0, 1203, false), Picture(1, 1205, false),
-                                    Picture(2, 9, false)};
+  std::vector<RankSnapshot> ranks = {Snapshot(0, 1203, false), Snapshot(1, 1205, false),
+                                     Snapshot(2, 9, false)};
   EXPECT_EQ(DescribeProgress(ranks), "");
   ranks[0].still = ranks[1].still = false;
   EXPECT_EQ(DescribeProgress(ranks), "default_pg is at all_reduce number 1203 to 1205");
