@@ -52,6 +52,7 @@ std::vector<System> Systems(const std::vector<SystemRow>& own) {
   systems.push_back(
       {"kubernetes", "KUBERNETES_SERVICE_HOST or JOB_COMPLETION_INDEX", FindKubernetes});
   systems.push_back({"env", "MASTER_ADDR with NODE_RANK or RANK", FindByHand});
+  systems.push_back({"mpirun", "PMIX_RANK or PMI_ID", FindRankAlone});
   return systems;
 }
 
@@ -83,20 +84,23 @@ bool IsAddressAlone(const ClusterPlace& place) {
          });
 }
 
-// A rank of several of a job of hlaunch's is no node: each would start a job of its own.
+// A rank of several of a job of hlaunch's or of torch's agent is no node: each would start a job of
+// its own.
 std::optional<ClusterPlace> WithinAJob(const Environment& environment) {
   const std::string rank = environment.Get("RANK"), size = environment.Get("WORLD_SIZE");
-  if (environment.Get(kEnvJobId).empty() || IntFrom(rank, 0, INT_MAX) < 0 ||
+  const bool ours = !environment.Get(kEnvJobId).empty();
+  if ((!ours && environment.Get(kEnvRunId).empty()) || IntFrom(rank, 0, INT_MAX) < 0 ||
       IntFrom(size, 2, INT_MAX) < 0) {
     return std::nullopt;
   }
   return RefusedTask(
-      "hlaunch",
-      absl::StrCat(
-          "this is rank ", rank, " of ", size, " of a job of hlaunch that runs ",
-          "(HLAUNCH_JOB_ID): each of its ranks would start a job of its own. Leave one of ",
-          "the two hlaunch out, or start the outer one with --per-node; for a job in each ",
-          "rank add --standalone"),
+      ours ? "hlaunch" : "torchrun",
+      absl::StrCat("this is rank ", rank, " of ", size, " of a job of ",
+                   ours ? "hlaunch that runs (HLAUNCH_JOB_ID)"
+                        : "torch's agent that runs (TORCHELASTIC_RUN_ID)",
+                   ": each of its ranks would start a job of its own. Leave one of the two ",
+                   ours ? "hlaunch out, or start the outer one with --per-node" : "launchers out",
+                   "; for a job in each rank add --standalone"),
       rank);
 }
 

@@ -48,6 +48,10 @@ bool IsInWorker(const Environment& environment);
 // The finder of each system. If none of its variables are set, the place has an empty `reason`.
 // `told` says that the user named the system.
 ClusterPlace FindMpirun(const Surroundings& surroundings, bool told);
+// Refuses a process of an MPI launcher that says its rank, and not of how many: PRRTE's prterun,
+// and Hydra by a port. Whoever else sets these variables has a finder of its own, to be asked
+// before.
+ClusterPlace FindRankAlone(const Surroundings& surroundings, bool told);
 ClusterPlace FindSlurm(const Surroundings& surroundings, bool told);
 ClusterPlace FindPbs(const Surroundings& surroundings, bool told);
 ClusterPlace FindLsf(const Surroundings& surroundings, bool told);

@@ -5,9 +5,11 @@
 // the mpiexec of MPICH and Intel MPI (Hydra).
 
 #include <algorithm>
+#include <climits>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +18,7 @@
 #include "launcher/environment/scheduler/finders.h"
 #include "launcher/text/endpoint.h"
 #include "launcher/text/printable.h"
+#include "proto/contract/env_contract.h"
 #include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
@@ -217,6 +220,28 @@ ClusterPlace FindMpirun(const Surroundings& surroundings, bool told) {
       absl::StrCat(names.kind, " started ", size, " processes (", names.size, ") and tells none ",
                    "where the others are: add --rdzv-endpoint HOST, with the first node's name");
   return place;
+}
+
+ClusterPlace FindRankAlone(const Surroundings& surroundings, bool /*told*/) {
+  const Environment& environment = surroundings.environment;
+  // hlaunch's workers have such variables, and so have schedulers' tasks, which say how many they
+  // are.
+  for (const char* other :
+       {kEnvJobId, "SLURM_STEP_ID", "JSM_NAMESPACE_SIZE", "FLUX_TASK_RANK", "PALS_RANKID"}) {
+    if (!environment.Get(other).empty()) return {};
+  }
+  for (const auto& [rank, job] :
+       {std::pair{"PMIX_RANK", "PMIX_NAMESPACE"}, {"PMI_ID", "PMI_PORT"}}) {
+    const std::string value = environment.Get(rank);
+    if (IntFrom(value, 0, INT_MAX) < 0 || environment.Get(job).empty()) continue;
+    return RefusedTask("mpirun",
+                       absl::StrCat("an MPI launcher started this process as its rank ", value,
+                                    " (", rank, "), and does not tell of how many: start one ",
+                                    "hlaunch on each node, with --nnodes N --rdzv-endpoint HOST; ",
+                                    "for a job of its own in every process add --standalone"),
+                       value);
+  }
+  return {};
 }
 
 }  // namespace hlaunch

@@ -546,7 +546,7 @@ TEST(FindKubernetes, ReinterpretsThePodsRankOfAPyTorchJob) {
   for (const char* of_a_worker : {"LOCAL_RANK=0", "TORCHELASTIC_RUN_ID=none"}) {
     auto worker = entries;
     worker.emplace_back(of_a_worker);
-    EXPECT_FALSE(FindPlace(Of(worker), "auto").found()) << of_a_worker;
+    EXPECT_NE(FindPlace(Of(worker), "auto").cluster, "kubernetes") << of_a_worker;
   }
   EXPECT_EQ(Texts(FindPlace(Of({"KUBERNETES_SERVICE_HOST=1", "MASTER_ADDR=localhost",
                                 "MASTER_PORT=1", "WORLD_SIZE=2", "RANK=0"},
@@ -895,6 +895,28 @@ TEST(FindPlace, StartsNoJobInEachRankOfAJob) {
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=1", "WORLD_SIZE=2"}).told_elsewhere);
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=0", "WORLD_SIZE=1"}).refusal.ok());
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a"}).refusal.ok()) << "--per-node names no rank";
+  const ClusterPlace torchs = place({"TORCHELASTIC_RUN_ID=none", "RANK=1", "WORLD_SIZE=2"});
+  EXPECT_THAT(torchs.refusal.message(), HasSubstr("this is rank 1 of 2 of a job of torch's agent"));
+  EXPECT_TRUE(torchs.told_elsewhere);
+  EXPECT_TRUE(place({"TORCHELASTIC_RUN_ID=none", "RANK=0", "WORLD_SIZE=1"}).refusal.ok());
+}
+
+TEST(FindPlace, StartsNoJobInEachRankOfALauncherThatHidesTheirNumber) {
+  for (std::vector<std::string> entries :
+       {std::vector<std::string>{"PMIX_RANK=1", "PMIX_NAMESPACE=prterun-n1-7@1"},
+        {"PMI_ID=1", "PMI_PORT=n1:4711"}}) {
+    const ClusterPlace place = FindPlace(Of(entries), "auto");
+    EXPECT_EQ(place.cluster, "mpirun");
+    EXPECT_THAT(place.refusal.message(), HasSubstr("started this process as its rank 1"));
+    EXPECT_TRUE(place.told_elsewhere);
+    entries.emplace_back("HLAUNCH_JOB_ID=a");  // hlaunch's own rank has these as well.
+    EXPECT_TRUE(FindPlace(Of(entries), "auto").refusal.ok());
+    entries.back() = "SLURM_STEP_ID=0";  // And a task of srun --mpi=pmix.
+    EXPECT_TRUE(FindPlace(Of(entries), "auto").refusal.ok());
+    entries.pop_back();
+    entries.insert(entries.end(), {"MASTER_ADDR=n1", "NODE_RANK=1", "NNODES=2"});
+    EXPECT_TRUE(FindPlace(Of(entries), "auto").refusal.ok()) << "the user says more";
+  }
 }
 
 TEST(FindByHand, TellsNodesFromWorkers) {
