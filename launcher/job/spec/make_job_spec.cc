@@ -287,6 +287,32 @@ absl::Status CheckScriptOfAll(const Options& options) {
                    "file"));
 }
 
+// Whether these words start an interpreter that reads its program from standard input. An option
+// with a value of its own counts as a program's name: then this is not certain. Pure.
+bool ReadsProgramFromStdin(absl::Span<const std::string> argv) {
+  const std::string name = argv.front().substr(argv.front().rfind('/') + 1);
+  const bool shell = absl::EndsWith(name, "sh") && name.size() <= 4;
+  if (!shell && !absl::StartsWith(name, "python") && name != "perl" && name != "ruby") return false;
+  for (const std::string& word : argv.subspan(1)) {
+    if (word == "-" || (shell && word == "-s")) return true;
+    if (word.empty() || word[0] != '-' || absl::StartsWith(word, "--")) return false;
+    if (word.find_first_of("cmhV") != word.npos) return false;  // The program, or none.
+  }
+  return true;
+}
+
+// Refuses a program that would do nothing, in silence, since no worker reads standard input.
+absl::Status CheckProgramOfStdin(const WorkerSpec& worker) {
+  if (worker.stdin_to.value_or(StdinTo::kNobody) != StdinTo::kNobody ||
+      !ReadsProgramFromStdin(worker.argv)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(worker.argv.front(), " reads its program from standard input, which several ",
+                   "workers do not get: write it to a file, or add --stdin=all (--stdin=0: only ",
+                   "local rank 0 runs it)"));
+}
+
 // Sets the workers: what the user says about them, and what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -303,7 +329,10 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
     HLAUNCH_RETURN_IF_ERROR(CheckPrograms(options.others, spec.worker));
   }
   const bool lone_worker = spec.mode == JobMode::kSingleNode && spec.worker.nproc == 1;
-  if (!lone_worker) HLAUNCH_RETURN_IF_ERROR(CheckScriptOfAll(options));
+  if (!lone_worker) {
+    HLAUNCH_RETURN_IF_ERROR(CheckScriptOfAll(options));
+    HLAUNCH_RETURN_IF_ERROR(CheckProgramOfStdin(spec.worker));
+  }
   if (lone_worker && !spec.worker.stdin_to) spec.worker.stdin_to = StdinTo::kRank0;
   return CheckWorkerSpec(spec.worker, spec.policy.max_nodes);
 }

@@ -287,6 +287,24 @@ TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
               HasSubstr("/dev/stdin is this process's, and every worker reads its script"));
   EXPECT_EQ(refused({"/dev/stdin"}), "");
   EXPECT_EQ(refused({"--nproc-per-node=2", "--stdin=all", "/dev/stdin"}), "");
+  const auto two = [&](std::vector<const char*> program) {
+    program.insert(program.begin(), {"--nproc-per-node=2", "--no-python"});
+    return refused(std::move(program));
+  };
+  for (const std::vector<const char*>& program : std::vector<std::vector<const char*>>{
+           {"sh"}, {"sh", "-s", "a"}, {"sh", "-ex"}, {"sh", "-"}}) {
+    EXPECT_THAT(two(program), HasSubstr("reads its program from standard input"));
+  }
+  for (const std::vector<const char*>& program :
+       std::vector<std::vector<const char*>>{{"sh", "-c", "true"},
+                                             {"sh", "-ec", "true"},
+                                             {"sh", "job.sh"},
+                                             {"sh", "--help"},
+                                             {"cat"}}) {
+    EXPECT_EQ(two(program), "");
+  }
+  EXPECT_EQ(refused({"--nproc-per-node=2", "--stdin=0", "--no-python", "sh"}), "");
+  EXPECT_EQ(refused({"--no-python", "sh"}), "") << "a lone worker reads it";
 }
 
 TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
