@@ -229,6 +229,23 @@ class Started(SshTest):
         self.assertEqual(list(kept.iterdir()), [])
         self.assert_nothing_left()
 
+    def test_all_hosts_run_the_python_of_the_environment_or_say_that_they_have_none(self):
+        environment = self.lab.folder / "environment"
+        subprocess.run([jobs.PYTHON, "-m", "venv", "--without-pip", environment], check=True)
+        os.symlink(lab.HLAUNCH, environment / "bin" / "hlaunch")
+        script = self.lab.folder / "prefix.py"
+        script.write_text("import sys; print(sys.prefix)\n", encoding="utf-8")
+        words = (environment / "bin" / "hlaunch", "--hosts", "node0,node1", script)
+        run = self.nodes[0].start(*words)
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertEqual(run.out.count(str(environment)), 2, str(run))
+        # node1 alone has none: its own view of the folder is empty.
+        self.nodes[1].run("mount", "--bind", self.nodes[1].folder, environment)
+        run = self.nodes[0].start(*words)
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertEqual(run.out.count(str(environment)), 1, str(run))
+        self.assertIn(f"{environment}/bin/python3, which hlaunch runs scripts by", run.err)
+
     def test_an_allocation_of_another_system_is_started_by_its_own_starter(self):
         # A stand-in for LSF's blaunch that passes the job's variables on and uses ssh.
         folder = self.nodes[0].folder / "lsf"

@@ -143,6 +143,8 @@ absl::StatusOr<std::vector<std::string>> ExportedVariables(const HostWish& wish,
       chosen.insert(variable);
     }
   }
+  // All hosts run the scripts by the Python of the environment in which this hlaunch lies.
+  if (const auto python = here.find(kEnvPython); python != here.end()) chosen.insert(*python);
   HLAUNCH_RETURN_IF_ERROR(AddNamed(wish, here, chosen));
   return Joined(chosen);
 }

@@ -16,7 +16,7 @@ namespace hlaunch {
 // The variables of this terminal that all hosts get, each NAME=value. These are the variables of
 // --export, or by default those that tell where programs are and how libraries compute; and then
 // those of -x. A variable that looks like a secret or concerns only this host is sent only if -x
-// names it. hlaunch's own are never sent. Pure.
+// names it. Of hlaunch's own only HLAUNCH_PYTHON is sent, if it is set. Pure.
 //
 // Errors:
 //   InvalidArgument - -x names a variable that is not set, or something that cannot be a name.

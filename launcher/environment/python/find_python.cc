@@ -100,8 +100,12 @@ absl::StatusOr<std::string> PythonOfPythonExec(const std::string& chosen,
       absl::StrCat("PYTHON_EXEC is ", chosen, ", which is no program; correct it or unset it"));
 }
 
-// Returns python3 in `bin`, if that is the folder of an environment's programs; empty if not.
-std::string PythonOfEnvironment(const std::string& bin) {
+// Returns python3 in `folder`, if that is the folder of an environment's programs; empty if not.
+std::string PythonOfEnvironment(const fs::path& folder) {
+  // A Python knows its environment by the path by which it is called: not behind a link to bin/.
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  const std::string bin = error ? folder : real;
   const std::string python = bin + "/python3";
   // One of venv that has lost its Python does not run, while one of conda may have none.
   if (KindOf(bin + "/../pyvenv.cfg") == FileKind::kFile) return python;

@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "launcher/text/environment.h"
+#include "launcher/text/printable.h"
 #include "proto/base/clock.h"
+#include "proto/base/log.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/env_contract.h"
 
@@ -81,7 +83,20 @@ std::vector<std::string> ChildEnvironment(const StartMessage& message) {
   for (const std::string& entry : Environment::OfThisProcess().Without(kEnvToken)) add(entry);
   // These would name other hosts, another secret, another keeper and another job's folder.
   for (const char* name : {kEnvHosts, kEnvTokenFile, kEnvKeeperFd, kEnvDetached}) all.erase(name);
+  const std::string own = std::exchange(all[kEnvPython], "");
   for (const std::string& entry : message.environment) add(entry);
+  // The Python of this host's hlaunch, if that lies in an environment, else that of the terminal's.
+  std::string& python = all[kEnvPython];
+  if (!own.empty()) {
+    python = own;
+  } else if (!python.empty() && ::access(python.c_str(), X_OK) != 0) {
+    LogWarning(
+        absl::StrCat(PrintableLine(python),
+                     ", which hlaunch runs scripts by where the job was started, is not on ",
+                     "this host: what python3 is here runs instead; PYTHON_EXEC names another"));
+    python.clear();
+  }
+  if (python.empty()) all.erase(kEnvPython);
   if (!message.token.empty()) all[kEnvToken] = message.token;
   std::vector<std::string> entries;
   for (const auto& [name, value] : all) entries.push_back(absl::StrCat(name, "=", value));

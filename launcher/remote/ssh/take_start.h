@@ -24,7 +24,8 @@ absl::StatusOr<StartMessage> ReadStart();
 // Sets the limits in `message`, as far as this host allows them.
 void SetLimits(const StartMessage& message);
 
-// The environment of the job's program: this process's variables, overridden by the message's.
+// The environment of the job's program: this process's variables, overridden by the message's. The
+// message's Python is told and left out if this host has none there.
 std::vector<std::string> ChildEnvironment(const StartMessage& message);
 
 }  // namespace hlaunch

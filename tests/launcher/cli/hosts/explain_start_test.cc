@@ -146,6 +146,15 @@ TEST(InheritedVariables, AreAllButWhatExportLeavesOutAndThenThoseOfX) {
   EXPECT_FALSE(InheritedVariables(wish, here, "").ok());
 }
 
+TEST(ExportedVariables, NameThePythonOfTheEnvironmentInWhichHlaunchLies) {
+  const Environment here({"HLAUNCH_PYTHON=/v/bin/python3", "HLAUNCH_TOKEN=t"});
+  for (const char* exported : {"", "none", "all"}) {
+    HostWish wish;
+    wish.exported = exported;
+    EXPECT_THAT(*ExportedVariables(wish, here), ElementsAre("HLAUNCH_PYTHON=/v/bin/python3"));
+  }
+}
+
 TEST(ExportedVariables, AreThoseOfPathsAndLibrariesAndNoSecrets) {
   const Environment here({"PATH=/bin", "NCCL_DEBUG=INFO", "HF_HOME=/hf", "HF_TOKEN=x",
                           "HLAUNCH_TOKEN=x", "MY=1", "HOME=/root", "CUDA_VISIBLE_DEVICES=0",

@@ -152,6 +152,13 @@ TEST_F(FindPythonTest, FollowsLinksIntoAnEnvironmentAndOutOfIt) {
   EXPECT_EQ(PythonBeside(At("venv/bin/hlaunch"), At("opt/bin/hlaunch"), With({})), "");
 }
 
+TEST_F(FindPythonTest, TakesTheEnvironmentBehindALinkToItsFolder) {
+  Write("venv/bin/hlaunch");
+  Link("venv/bin", "shortcut");
+  EXPECT_EQ(PythonBeside(At("shortcut/hlaunch"), At("venv/bin/hlaunch"), With({})),
+            At("venv/bin/python3"));
+}
+
 TEST_F(FindPythonTest, IsNotBesideAProgramOutsideOfEnvironments) {
   Write("bin/hlaunch");
   EXPECT_EQ(PythonBeside(At("bin/hlaunch"), At("bin/hlaunch"), With({})), "");

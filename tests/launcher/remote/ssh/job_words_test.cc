@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "launcher/remote/ssh/dial_back.h"
 #include "launcher/remote/ssh/make_plan.h"
 #include "launcher/remote/ssh/starter.h"
+#include "launcher/remote/ssh/take_start.h"
 
 namespace hlaunch {
 namespace {
@@ -239,6 +241,23 @@ TEST(StarterEnvironment, KeepsWhatShapesTheJobsTasksFromSrun) {
   starter.agent = {"/usr/bin/srun", "-w", "%h"};
   EXPECT_THAT(StarterEnvironment(starter, all),
               testing::UnorderedElementsAre("SLURM_JOB_ID=7", "SLURM_CONF=c", "A=1"));
+}
+
+TEST(ChildEnvironment, HasThePythonOfThisHostsHlaunchElseThatOfTheTerminalsIfItIsHere) {
+  const auto python = [](const char* own, const char* sent) {
+    own == nullptr ? ::unsetenv("HLAUNCH_PYTHON") : ::setenv("HLAUNCH_PYTHON", own, 1);
+    StartMessage message;
+    if (sent != nullptr) message.environment = {absl::StrCat("HLAUNCH_PYTHON=", sent)};
+    const std::string found = Environment(ChildEnvironment(message)).Get("HLAUNCH_PYTHON");
+    ::unsetenv("HLAUNCH_PYTHON");
+    return found;
+  };
+  EXPECT_EQ(python(nullptr, "/bin/sh"), "/bin/sh");
+  EXPECT_EQ(python("/own/python3", "/bin/sh"), "/own/python3");
+  EXPECT_EQ(python(nullptr, nullptr), "");
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(python(nullptr, "/not/here/python3"), "");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("is not on this host"));
 }
 
 TEST(Candidates, BeginWithTheMostPromising) {
