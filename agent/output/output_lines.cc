@@ -146,8 +146,10 @@ void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
     const absl::string_view terminator = bytes.substr(end, crlf ? 2 : 1);
     begin = end + terminator.size();
     in_bar_ = terminator == "\r";
-    // A bare '\r' begins a progress bar: there is nothing to show yet.
-    if (!in_bar_ || !line.empty() || !pending_.empty()) {
+    // A bare '\r' begins a progress bar: there is nothing to show yet. Without a prefix and a
+    // terminal the bytes stay what they are.
+    const bool exact = prefix_.empty() && terminal_ == nullptr;
+    if (exact || !in_bar_ || !line.empty() || !pending_.empty()) {
       AddUnit(line, terminator, out);
       after_cr_ = in_bar_ && begin == bytes.size();
     }

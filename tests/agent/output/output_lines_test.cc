@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rendezvous/round/values/round.h"
 
 namespace hlaunch {
@@ -73,6 +74,17 @@ TEST(LineCutter, HoldsALineUntilItIsWhole) {
 TEST(LineCutter, LetsProgressBarsThrough) {
   EXPECT_EQ(Cut({"10%\r", "20%\r30%\n"}), "[3] 10%\r[3] 20%\r[3] 30%\n");
   EXPECT_EQ(Cut({"\r10%", "\r20%", "\r30%\n"}), "[3] 10%\r[3] 20%\r[3] 30%\n");
+}
+
+TEST(LineCutter, PassesEveryByteWhereThereIsNoPrefixAndNoTerminal) {
+  for (const std::vector<absl::string_view>& parts : std::vector<std::vector<absl::string_view>>{
+           {"a\r\rb\n"}, {"\rabc\n"}, {"\r", "\r\n"}, {"a\r", "\n\rb\n"}, {"\r\r\r\n"}}) {
+    LineCutter cutter("");
+    cutter.AlwaysCut();
+    std::string out;
+    for (const absl::string_view part : parts) out += cutter.Feed(part);
+    EXPECT_EQ(out + cutter.Finish(), absl::StrJoin(parts, ""));
+  }
 }
 
 TEST(LineCutter, KeepsCrLfTogether) {
