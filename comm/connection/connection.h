@@ -103,7 +103,7 @@ class InConnection {
   virtual bool Take(std::span<std::byte> into) = 0;
 
   // To be called when Front or Take has returned nothing: asks for an event on fd() when they can
-  // go on; false if they can already.
+  // go on; false if they can already, or if they have read something for ReadNotices.
   virtual bool Arm() = 0;
 
   virtual void SendNotice(const Notice& notice) = 0;

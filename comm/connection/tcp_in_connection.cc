@@ -65,7 +65,8 @@ class TcpInConnection : public InConnection {
     return true;
   }
 
-  bool Arm() override { return true; }  // Front and Take read until EAGAIN.
+  // Front and Take read until EAGAIN, and may have read a notice or the end on the way.
+  bool Arm() override { return notices_.empty() && (!ended_ || told_end_); }
 
   void SendNotice(const Notice& notice) override {
     const NoticePacket packet = Pack(notice);
@@ -76,6 +77,7 @@ class TcpInConnection : public InConnection {
     Front();
     std::vector<Notice> notices = std::exchange(notices_, {});
     if (ended_) notices.push_back({Notice::kDisconnected});
+    told_end_ = ended_;
     return notices;
   }
 
@@ -104,6 +106,7 @@ class TcpInConnection : public InConnection {
   bool in_front_ = false;
   bool in_notice_ = false;
   bool ended_ = false;
+  bool told_end_ = false;  // ReadNotices has told that it ended.
   std::vector<size_t> got_{0};  // Bytes read of the message at Front, by stream.
   std::vector<Notice> notices_;
 };

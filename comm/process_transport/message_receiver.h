@@ -46,6 +46,8 @@ class MessageReceiver {
 
   // The peers that this rank has asked for a message.
   const std::vector<Peer*>& receiving() const { return receiving_; }
+  // Whether it has asked for a message from any peer.
+  bool receives_from_any() const { return !from_any_.empty(); }
 
   // Forgets all receives.
   void Clear();

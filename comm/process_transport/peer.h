@@ -58,6 +58,9 @@ struct Peer {
   bool left_in = false, left_out = false;
   bool sends = true;    // With left_out: messages of the peer may still arrive.
   std::string goodbye;  // Why it left, if it said so.
+  // It ended without a word: `in` broke, or `out` where there is no `in`. What it sent may still be
+  // taken.
+  bool gone = false;
 
   // "rank 3 on node1"
   std::string Name() const { return absl::StrCat("rank ", rank, host.empty() ? "" : " on ", host); }

@@ -74,7 +74,13 @@ bool IsReceive(const Peer& peer, const Message& message) {
 // over, the peer says only that it leaves. If there is a connection from the peer, the notice on
 // that one decides.
 bool SendsNoMore(const Peer& peer) {
-  return peer.left_in || (peer.left_out && !peer.sends && peer.in == nullptr);
+  return peer.left_in || peer.gone || (peer.left_out && !peer.sends && peer.in == nullptr);
+}
+
+// Returns whether a message of this rank to or from `peer` is under way.
+bool IsMissed(const Peer& peer) {
+  return !peer.posted.empty() || peer.arriving != nullptr || !peer.sending.empty() ||
+         (peer.out != nullptr && !peer.out->Settled());
 }
 
 }  // namespace
@@ -271,7 +277,10 @@ void ProcessTransport::AcceptConnections() {
   if (!second.status.ok()) FailGroup(second).IgnoreError();
   if (connected.empty()) return;
   plan_ = PlanWait(std::max(local_ranks_, connections_.local_peers() + 1), cores_);
-  for (Peer* peer : connected) peer->next_lookup = {};  // It has come.
+  for (Peer* peer : connected) {
+    peer->next_lookup = {};  // It has come.
+    peer->gone = false;      // If it has ended since, its own connection says so.
+  }
   if (failure() == nullptr) return;
   // Ranks that connect after the failure learn its reason.
   for (Peer* peer : connected) peer->in->SendNotice({Notice::kFailed, failure_});
@@ -292,7 +301,13 @@ absl::Status ProcessTransport::CheckNotLeft(const Message& message) {
   if (message.peer == kAnyRank) {
     return AllHaveLeft() ? FailGroup({Left("everybody", message), -1}) : absl::OkStatus();
   }
-  const Peer& peer = peers_.At(message.peer);
+  Peer& peer = peers_.At(message.peer);
+  if (message.done) return absl::OkStatus();
+  if (peer.gone) {
+    // Its connection to this rank may just be made, with what it sent.
+    if (peer.in == nullptr) return HandleRefusal(peer, message);
+    return FailGroup({WentAway(peer.Name(), &message), peer.rank});
+  }
   const bool left = IsReceive(peer, message) ? SendsNoMore(peer) : peer.left_in || peer.left_out;
   return left ? FailGroup({Left(peer.Name(), message, peer.goodbye), peer.rank}) : absl::OkStatus();
 }
@@ -310,13 +325,23 @@ absl::Status ProcessTransport::Sleep(const Message& message, Instant until) {
     if (HandleEvents(std::clamp(MillisUntil(until), 1, most)) == 0) receiver_.FindMismatch();
   } else {
     HandleEvents(0);
-    // By index, because a failure clears the list meanwhile.
-    for (size_t i = 0; i < receiver_.receiving().size(); ++i) {
-      Peer& peer = *receiver_.receiving()[i];
-      if (peer.in != nullptr) ReadInNotices(peer);
-    }
+    ReadNoticesReadAhead();
   }
   return failure_.status;
+}
+
+// Reads the notices that came with data: they make no event of their own.
+void ProcessTransport::ReadNoticesReadAhead() {
+  if (receiver_.receives_from_any()) {
+    for (const auto& peer : peers_.all()) {
+      if (peer != nullptr && peer->in != nullptr) ReadInNotices(*peer);
+    }
+  }
+  // By index, because a failure clears the list meanwhile.
+  for (size_t i = 0; i < receiver_.receiving().size(); ++i) {
+    Peer& peer = *receiver_.receiving()[i];
+    if (peer.in != nullptr) ReadInNotices(peer);
+  }
 }
 
 absl::Status ProcessTransport::Attend(const Message& message) {
@@ -326,6 +351,7 @@ absl::Status ProcessTransport::Attend(const Message& message) {
   HLAUNCH_RETURN_IF_ERROR(CheckNotLeft(message));
   receiver_.ReceivePosted();
   HandleEvents(0);
+  ReadNoticesReadAhead();
   return failure_.status;
 }
 
@@ -392,13 +418,19 @@ void ProcessTransport::ReadOutNotices(Peer& peer) {
   if (!HandleNotices(peer, peer.out->ReadNotices(), &peer.left_out)) return;
   peer.out_broken = true;
   AcceptConnections();
-  if (peer.in == nullptr) FailGroup({WentAway(peer.Name(), awaited_), peer.rank}).IgnoreError();
+  if (peer.in == nullptr) NoteGone(peer);
 }
 
 void ProcessTransport::ReadInNotices(Peer& peer) {
-  if (HandleNotices(peer, peer.in->ReadNotices(), &peer.left_in)) {
-    FailGroup({WentAway(peer.Name(), awaited_), peer.rank}).IgnoreError();
-  }
+  if (HandleNotices(peer, peer.in->ReadNotices(), &peer.left_in)) NoteGone(peer);
+}
+
+// A peer that ended without a word may have made all its calls: os._exit(0) ends a program like
+// that. So its end is a failure only where it is missed, now or later.
+void ProcessTransport::NoteGone(Peer& peer) {
+  peer.gone = true;
+  receiver_.ReceiveFrom(peer);  // What it sent before, even since the last look.
+  if (IsMissed(peer)) FailGroup({WentAway(peer.Name(), awaited_), peer.rank}).IgnoreError();
 }
 
 void ProcessTransport::Abort(const std::string& why) {

@@ -108,6 +108,8 @@ class ProcessTransport : public Transport {
   void HandleOut(Peer& peer);
   void ReadOutNotices(Peer& peer);
   void ReadInNotices(Peer& peer);
+  void ReadNoticesReadAhead();
+  void NoteGone(Peer& peer);
   bool HandleNotices(Peer& peer, const std::vector<Notice>& notices, bool* left);
 
   Failure InVain(const Message& message);

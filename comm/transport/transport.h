@@ -65,7 +65,8 @@ struct Failure {
 // wait, directly or in a chain. So each rank fails with the same status, and none waits for a rank
 // that will not come. After that no method works any more, and the transport touches no byte of a
 // caller: the program must leave the group and make another one. Failures are
-//   Unavailable - a rank went away; the message names it and the call in which it was missed.
+//   Unavailable - a rank went away; the message names it and the call in which it was missed. A
+//     rank that has gone and that nobody misses is no failure.
 //   DeadlineExceeded - a rank's time was up; the message says which rank waited for which. It comes
 //     a second after the deadline as a rule, because the awaited rank may itself wait for another
 //     one and is asked; up to ten where a machine is overloaded. In a group of two it comes at

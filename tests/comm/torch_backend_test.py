@@ -43,7 +43,10 @@ class Backend(rank_processes.RanksTest):
                           codes=[0, 3, 0])
 
     def test_a_rank_that_is_done_disturbs_nobody(self):
-        self.assert_ranks(3, WORKER, "hlaunch", "file", "a_rank_that_is_done_disturbs_nobody")
+        for way in ("a_rank_that_is_done_disturbs_nobody", "nor_does_one_that_ends_without_goodbye",
+                    "nor_does_one_that_becomes_another_program"):
+            with self.subTest(way):
+                self.assert_ranks(3, WORKER, "hlaunch", "file", way)
 
     def test_an_import_makes_it_known_where_torch_does_not_look(self):
         code = ("import {}torch; from torch.distributed import Backend; "

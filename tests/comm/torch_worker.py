@@ -233,7 +233,8 @@ def a_rank_that_goes_is_named():
     os._exit(0)
 
 
-def a_rank_that_is_done_disturbs_nobody():
+def disturbs_nobody(end):
+    """Rank 1 is done first, and ranks 0 and 2 talk to each other once its process is gone."""
     def runs(pid):
         try:
             return os.listdir(f"/proc/{pid}/fd")
@@ -249,7 +250,19 @@ def a_rank_that_is_done_disturbs_nobody():
         dist.send(value, 0)
     else:
         dist.recv(value, 2)
-    sys.exit()  # Without destroy_process_group.
+    end()  # Without destroy_process_group.
+
+
+def a_rank_that_is_done_disturbs_nobody():
+    disturbs_nobody(sys.exit)
+
+
+def nor_does_one_that_ends_without_goodbye():
+    disturbs_nobody(lambda: os._exit(0))
+
+
+def nor_does_one_that_becomes_another_program():
+    disturbs_nobody(lambda: os.execv("/bin/true", ["true"]))
 
 
 CASES = (sys.modules[__name__], torch_training, torch_callbacks, torch_random)

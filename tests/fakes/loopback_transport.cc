@@ -32,6 +32,7 @@ struct LoopbackTransport::World {
         per_host(per_host_in),
         parcels(size * size),
         left(size),
+        gone(size),
         goodbyes(size),
         poked(size) {}
 
@@ -54,7 +55,7 @@ struct LoopbackTransport::World {
   Mutex mu;
   CondVar changed;
   std::vector<std::deque<Parcel>> parcels ABSL_GUARDED_BY(mu);
-  std::vector<bool> left ABSL_GUARDED_BY(mu);
+  std::vector<bool> left ABSL_GUARDED_BY(mu), gone ABSL_GUARDED_BY(mu);
   std::vector<std::string> goodbyes ABSL_GUARDED_BY(mu);
   std::vector<char> poked ABSL_GUARDED_BY(mu);
   std::optional<Failure> failure ABSL_GUARDED_BY(mu);
@@ -153,7 +154,9 @@ absl::Status LoopbackTransport::Progress(const Message& message, Instant until) 
     if (std::exchange(world_->poked[rank_], 0) != 0 || (moved && others_wait())) {
       return absl::OkStatus();
     }
-    if (message.peer != kAnyRank && world_->left[message.peer]) {
+    if (message.peer != kAnyRank && world_->gone[message.peer]) {
+      world_->Fail({WentAway(Name(message.peer), &message), message.peer});
+    } else if (message.peer != kAnyRank && world_->left[message.peer]) {
       world_->Fail(
           {Left(Name(message.peer), message, world_->goodbyes[message.peer]), message.peer});
     } else if (!world_->changed.WaitUntil(&world_->mu, until)) {
@@ -196,8 +199,8 @@ void LoopbackTransport::SayGoodbye(const std::string& why) {
 
 void LoopbackTransport::Vanish() {
   MutexLock lock(&world_->mu);
-  vanished_ = true;
-  world_->Fail({WentAway(Name(rank_), nullptr), rank_});
+  vanished_ = world_->gone[rank_] = true;
+  world_->changed.SignalAll();
 }
 
 }  // namespace hlaunch

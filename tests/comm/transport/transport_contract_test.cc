@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,59 @@ std::string AwaitByte(Transport& transport, Rank peer, Duration patience = 30s,
   Incoming message = From(peer, {&byte, 1}, number, call);
   transport.Start(&message);
   return transport.Wait(message, In(patience)).ToString();
+}
+
+// Returns once process `pid` has ended; at once where ranks are threads of this process.
+void AwaitEndOf(pid_t pid) {
+  const std::string descriptors = absl::StrCat("/proc/", pid, "/fd");
+  std::error_code error;
+  while (pid != ::getpid() && !std::filesystem::is_empty(descriptors, error) && !error) {
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// Rank 1 sends a byte to rank 0 under two numbers, tells rank 2 its process, and is gone. Only then
+// do ranks 0 and 2 talk to each other; rank 0 takes the two bytes and misses a third one.
+std::string TakesWhatAGoneRankSent(TestRank& self, bool dies) {
+  Transport& transport = self.transport;
+  pid_t process = ::getpid();
+  const auto bytes = std::as_writable_bytes(std::span(&process, 1));
+  const auto send = [&](Rank peer, uint64_t number) {
+    Outgoing message = To(peer, bytes, number);
+    transport.Start(&message);
+    return transport.Wait(message, Soon());
+  };
+  const auto receive = [&](Rank peer, uint64_t number) {
+    Incoming message = From(peer, bytes, number);
+    transport.Start(&message);
+    return transport.Wait(message, In(30s));
+  };
+  absl::Status status;
+  const auto then = [&](const absl::Status& next) { status.Update(next); };
+  if (transport.rank() == 1) {
+    for (const uint64_t number : {1, 2, 3}) then(send(number == 3 ? 2 : 0, number));
+    if (status.ok() && dies) self.die();
+    return status.ToString();
+  }
+  if (transport.rank() == 2) {
+    then(receive(1, 3));
+    AwaitEndOf(process);
+    for (const uint64_t number : {4, 6}) {
+      then(send(0, number));
+      then(receive(0, number + 1));
+    }
+    send(0, 8).IgnoreError();  // Only now the group may fail, before this returns.
+    return status.ToString();
+  }
+  for (const uint64_t number : {4, 6}) {
+    then(receive(2, number));
+    if (number == 4) then(receive(1, 2));
+    if (number == 4) then(receive(1, 1));
+    then(send(2, number + 1));
+  }
+  then(receive(2, 8));
+  if (!status.ok()) return status.ToString();
+  return receive(1, 9).ToString();
 }
 
 class TransportContract : public testing::TestWithParam<TransportKind> {
@@ -328,6 +383,20 @@ TEST_P(TransportContract, LeavingIsNotDyingAndWhatWasSentStillArrives) {
               AllOf(HasSubstr("OK, then UNAVAILABLE: rank 1"),
                     HasSubstr("left the group before all_reduce #18, after ValueError: bad "
                               "batch")));
+}
+
+TEST_P(TransportContract, ADeathThatNobodyMissesIsNoFailure) {
+  const auto results = Run(3, [](TestRank& self) { return TakesWhatAGoneRankSent(self, true); });
+  EXPECT_THAT(results[0], AllOf(HasSubstr("UNAVAILABLE: rank 1"),
+                                HasSubstr("went away during send with tag 9")));
+  EXPECT_EQ(results[2], "OK");
+}
+
+TEST_P(TransportContract, WhoAsksLateLearnsThatARankHasLeft) {
+  const auto results = Run(3, [](TestRank& self) { return TakesWhatAGoneRankSent(self, false); });
+  EXPECT_THAT(results[0], AllOf(HasSubstr("UNAVAILABLE: rank 1"),
+                                HasSubstr("left the group before send with tag 9")));
+  EXPECT_EQ(results[2], "OK");
 }
 
 TEST_P(TransportContract, TimeOutSaysWhoWaitedForWhomToAll) {
