@@ -115,6 +115,34 @@ class CommandLine(jobs.JobTest):
                 self.assert_done([run], 0, 10)
                 self.assertEqual(sorted(run.out.splitlines()), said)
 
+    def test_a_shim_runs_the_python_of_this_directory_in_another_one_too(self):
+        node = self.nodes[0]
+        here, there, shims, real = (node.folder / name for name in ("here", "there", "shims", "real"))
+        for number, folder in enumerate((here, there)):
+            (real / str(number) / "bin").mkdir(parents=True)
+            (real / str(number) / "bin/python3").symlink_to(jobs.PYTHON)
+            folder.mkdir()
+            (folder / ".tool-versions").write_text(f"python {number}\n", encoding="utf-8")
+        shims.mkdir()
+        (shims / "asdf").write_text(
+            "#!/bin/sh\nshift\nread -r tool version < .tool-versions || exit 126\n"
+            f"export PATH={real}/$version/bin:$PATH\nexec \"$@\"\n", encoding="utf-8")
+        (shims / "python3").write_text('#!/bin/sh\nexec asdf exec "python3" "$@"\n', encoding="utf-8")
+        for shim in shims.iterdir():
+            shim.chmod(0o755)
+        script = there / "says.py"
+        script.write_text("import os, shutil, sys\n"
+                          "print(sys.executable, os.getcwd(), shutil.which('python3'))\n",
+                          encoding="utf-8")
+        path = {"PATH": f"{shims}:/usr/bin:/bin", "PYTHON_EXEC": ""}
+        run = node.run(lab.HLAUNCH, "--wdir", there, "says.py", cwd=here, env=path)
+        self.assertEqual((run.code, run.out.strip()),
+                         (0, f"{real}/0/bin/python3 {there} {real}/0/bin/python3"), str(run))
+        run = node.run(lab.HLAUNCH, "--wdir", there, "--no-python", "python3", "says.py", cwd=here,
+                       env=path)
+        self.assertEqual((run.code, run.out.split()[0]), (0, f"{real}/1/bin/python3"), str(run))
+        self.assertIn(f"{shims}/python3 is a shim: workers run {real}/1/bin/python3, that of", run.err)
+
     def test_typed_numbers_of_workers_outrank_the_environments(self):
         run = self.hlaunch("--hosts", "localhost:2", "--no-python", "sh", "-c", "echo of $WORLD_SIZE",
                            env={"PET_NPROC_PER_NODE": 3})

@@ -153,10 +153,6 @@ absl::StatusOr<std::string> FindPython(const Environment& environment) {
       "no python3 in PATH; install it, set PYTHON_EXEC, or use --no-python for another program");
 }
 
-bool ChoosesByDirectory(const std::string& python) {
-  return fs::path(python).parent_path().filename() == "shims";
-}
-
 std::string PythonBeside(const std::string& argv0, const std::string& program,
                          const Environment& environment) {
   std::vector<fs::path> places;

@@ -26,10 +26,6 @@ namespace hlaunch {
 //   NotFound - there is no such interpreter, or it does not run; the message says how to name one.
 absl::StatusOr<std::string> FindPython(const Environment& environment);
 
-// Whether `python` is a shim of pyenv, which runs the Python that the directory asks for in which
-// it is run; with PYENV_DIR it is that of another directory.
-bool ChoosesByDirectory(const std::string& python);
-
 // Returns python3 of the environment (venv or conda) in whose bin/ hlaunch lies; empty if it lies
 // in no environment. Links are followed one by one: a link in an environment to a program elsewhere
 // counts as well as a link elsewhere to a program in an environment. The Python may turn out not to

@@ -16,6 +16,7 @@
 #include "agent/workers/worker/worker_spec.h"
 #include "launcher/cli/options/options.h"
 #include "launcher/environment/mpi/mpi_program.h"
+#include "launcher/environment/python/shim.h"
 #include "launcher/job/spec/token.h"
 #include "launcher/job/spec/worker_argv.h"
 #include "launcher/text/endpoint.h"
@@ -78,6 +79,12 @@ struct HostProbes {
   // Errors: as MakeWorkerArgv.
   std::function<absl::StatusOr<std::vector<std::string>>(const ScriptRequest&, const Environment&)>
       make_worker_argv;
+  // Errors: as AskShim.
+  std::function<absl::StatusOr<ShimChoice>(const std::string& shim, const std::string& directory,
+                                           const Environment&)>
+      ask_shim = [](const std::string& shim, const std::string&, const Environment&) {
+        return ShimChoice{shim, {}};
+      };
   // Finds the devices of the machine that `sysroot` describes. Empty: this machine.
   std::function<std::vector<Device>(const std::string& sysroot)> find_devices =
       [](const std::string&) { return std::vector<Device>(); };

@@ -16,7 +16,7 @@
 #include "agent/workers/worker/worker_env.h"
 #include "launcher/cli/hosts/exported.h"
 #include "launcher/environment/python/files.h"
-#include "launcher/environment/python/find_python.h"
+#include "launcher/environment/python/shim.h"
 #include "launcher/environment/scheduler/place.h"
 #include "launcher/job/spec/credentials.h"
 #include "launcher/job/spec/node_devices.h"
@@ -222,44 +222,72 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   return absl::OkStatus();
 }
 
+// Sets a variable, NAME=value, in the place of what it was.
+void SetVariable(std::string entry, std::vector<std::string>& env) {
+  const std::string start = entry.substr(0, entry.find('=') + 1);
+  std::erase_if(env, [&](const std::string& old) { return absl::StartsWith(old, start); });
+  env.push_back(std::move(entry));
+}
+
+// Sets what workers run in the place of a shim: the Python of the directory in which the user typed
+// the command, since there the user's shell runs it. A program that was typed runs in the workers'
+// directory, as with mpirun and env -C; `warnings` gets a line if that is another Python.
+absl::Status ReplaceShim(const ScriptRequest& script, const Environment& environment,
+                         const HostProbes& probes, WorkerSpec& worker,
+                         std::vector<std::string>& warnings) {
+  const std::string shim = worker.argv.front(), here = WorkingDirectory();
+  auto chosen = probes.ask_shim(shim, here, environment);
+  const bool typed = !script.module && absl::EndsWith(absl::StrCat("/", shim),
+                                                      absl::StrCat("/", script.command.front()));
+  if (!typed) {
+    HLAUNCH_RETURN_IF_ERROR(chosen.status());
+    worker.argv.front() = chosen->python;
+    for (std::string& entry : chosen->variables) {
+      SetVariable(std::move(entry), worker.inherited_env);
+    }
+    return absl::OkStatus();
+  }
+  const auto there = probes.ask_shim(shim, script.directory, environment);
+  if (chosen.ok() && there.ok() && chosen->python != there->python) {
+    warnings.push_back(absl::StrCat(shim, " is a shim: workers run ", there->python, ", that of ",
+                                    script.directory, ", and not ", chosen->python,
+                                    ", that of this directory; name one of them by its path"));
+  }
+  return absl::OkStatus();
+}
+
 // Sets where workers run, and their program.
 absl::Status SetProgram(ScriptRequest script, const Environment& environment,
-                        const HostProbes& probes, WorkerSpec& worker) {
+                        const HostProbes& probes, WorkerSpec& worker,
+                        std::vector<std::string>& warnings) {
   if (!script.directory.empty()) {
     HLAUNCH_ASSIGN_OR_RETURN(script.directory, FindWorkersDirectory(script.directory));
     worker.directory = script.directory;
-    std::vector<std::string>& env = worker.inherited_env;
-    env.erase(std::remove_if(env.begin(), env.end(),
-                             [](const auto& entry) { return absl::StartsWith(entry, "PWD="); }),
-              env.end());
-    env.push_back(absl::StrCat("PWD=", worker.directory));
+    SetVariable(absl::StrCat("PWD=", worker.directory), worker.inherited_env);
   }
-  const bool elsewhere = !script.directory.empty() && environment.Get("PYENV_DIR").empty();
   if (!script.local_rank_option.empty()) {  // Each worker inserts its own local rank.
     script.command.insert(script.command.begin() + 1,
                           absl::StrCat(script.local_rank_option, "=${local_rank}"));
   }
   HLAUNCH_ASSIGN_OR_RETURN(worker.argv, probes.make_worker_argv(script, environment));
-  if (elsewhere && ChoosesByDirectory(worker.argv.front())) {
-    worker.inherited_env.push_back(absl::StrCat("PYENV_DIR=", WorkingDirectory()));
-  }
-  return absl::OkStatus();
+  const bool elsewhere = !script.directory.empty() && script.directory != WorkingDirectory();
+  if (!elsewhere || !IsShim(worker.argv.front())) return absl::OkStatus();
+  return ReplaceShim(script, environment, probes, worker, warnings);
 }
 
 // Sets the programs of --also, which the last ranks run instead.
 absl::Status SetOthers(const Options& options, const Environment& environment,
-                       const HostProbes& probes, WorkerSpec& worker) {
+                       const HostProbes& probes, JobSpec& spec) {
   for (const OtherProgramWish& wish : options.others) {
     ScriptRequest script = options.script;
     script.command = wish.command;
     if (!wish.directory.empty()) script.directory = wish.directory;
     WorkerSpec own;
-    HLAUNCH_RETURN_IF_ERROR(SetProgram(script, environment, probes, own));
+    HLAUNCH_RETURN_IF_ERROR(SetProgram(script, environment, probes, own, spec.warnings));
     std::vector<std::string> variables = wish.variables;
-    if (!wish.directory.empty()) {
-      variables.insert(variables.end(), own.inherited_env.begin(), own.inherited_env.end());
-    }
-    worker.others.push_back({wish.ranks, std::move(own.argv), std::move(variables), own.directory});
+    variables.insert(variables.end(), own.inherited_env.begin(), own.inherited_env.end());
+    spec.worker.others.push_back(
+        {wish.ranks, std::move(own.argv), std::move(variables), own.directory});
   }
   return absl::OkStatus();
 }
@@ -320,8 +348,9 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   spec.worker.job_id = spec.job_id;
   HLAUNCH_ASSIGN_OR_RETURN(spec.worker.inherited_env,
                            InheritedVariables(options.hosts, environment, kEnvToken));
-  HLAUNCH_RETURN_IF_ERROR(SetProgram(options.script, environment, probes, spec.worker));
-  HLAUNCH_RETURN_IF_ERROR(SetOthers(options, environment, probes, spec.worker));
+  HLAUNCH_RETURN_IF_ERROR(
+      SetProgram(options.script, environment, probes, spec.worker, spec.warnings));
+  HLAUNCH_RETURN_IF_ERROR(SetOthers(options, environment, probes, spec));
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));
@@ -340,14 +369,12 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
 }  // namespace
 
 HostProbes RealHostProbes() {
-  return {UsableCpus,
-          NewJobId,
-          ReadTokenFile,
-          MakeWorkerArgv,
-          [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); },
-          CountObjects,
-          LookForMpi,
-          FindPmix};
+  return {
+      UsableCpus,    NewJobId,
+      ReadTokenFile, MakeWorkerArgv,
+      AskShim,       [](const std::string& sysroot) { return FindDevices(DeviceFiles(sysroot)); },
+      CountObjects,  LookForMpi,
+      FindPmix};
 }
 
 absl::StatusOr<JobSpec> MakeMeeting(const Options& options, const Environment& environment,

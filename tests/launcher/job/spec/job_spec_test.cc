@@ -31,6 +31,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::UnorderedElementsAre;
 
 Options Read(std::vector<const char*> words) {
   words.insert(words.begin(), "hlaunch");
@@ -99,24 +100,53 @@ TEST(MakeJobSpec, NamesACountOfNodesOrRanksThatNothingElseMakesAJobOf) {
   }
 }
 
-// Such a shim looks for .python-version in the directory in which it is run.
-TEST(MakeJobSpec, LetsPyenvChooseThePythonInThisDirectory) {
+// A host where `python` is the first word of every worker. A shim runs Python 1 in /tmp and Python
+// 2 in every other directory.
+HostProbes ShimProbes(const std::string& python) {
   HostProbes probes = FakeProbes();
-  const auto pyenv = [&](const char* python, std::vector<const char*> words,
-                         const char* entry = "A=1") {
-    probes.make_worker_argv = [python](const ScriptRequest&, const Environment&) {
-      return std::vector<std::string>{python, "x"};
-    };
-    words.push_back("x");
-    const auto spec = Make(std::move(words), {entry}, probes);
-    const std::vector<std::string>& env = spec->worker.inherited_env;
-    return std::find(env.begin(), env.end(),
-                     "PYENV_DIR=" + std::filesystem::current_path().string()) != env.end();
+  probes.make_worker_argv = [python](const ScriptRequest&, const Environment&) {
+    return std::vector<std::string>{python, "x"};
   };
-  EXPECT_TRUE(pyenv("/home/u/.pyenv/shims/python3", {"--wdir", "/tmp"}));
-  EXPECT_FALSE(pyenv("/home/u/.pyenv/shims/python3", {"--wdir", "/tmp"}, "PYENV_DIR=/"));
-  EXPECT_FALSE(pyenv("/home/u/.pyenv/shims/python3", {}));
-  EXPECT_FALSE(pyenv("/usr/bin/python3", {"--wdir", "/tmp"}));
+  probes.ask_shim = [](const std::string&, const std::string& directory, const Environment&) {
+    const std::string version = directory == "/tmp" ? "1" : "2";
+    return ShimChoice{"/versions/" + version + "/python3", {"PATH=/versions/" + version}};
+  };
+  return probes;
+}
+
+constexpr char kShim[] = "/home/u/.asdf/shims/python3";
+
+// Such a shim looks for .tool-versions or .python-version in the directory in which it is run.
+TEST(MakeJobSpec, LetsAShimChooseThePythonInThisDirectory) {
+  const auto made = [](const char* python, std::vector<const char*> words) {
+    words.push_back("x.py");
+    return Make(std::move(words), {"PATH=/bin"}, ShimProbes(python))->worker;
+  };
+  const WorkerSpec elsewhere = made(kShim, {"--wdir", "/tmp"});
+  EXPECT_EQ(elsewhere.argv.front(), "/versions/2/python3");
+  EXPECT_THAT(elsewhere.inherited_env, UnorderedElementsAre("PATH=/versions/2", "PWD=/tmp"));
+  const std::string here = std::filesystem::current_path();
+  EXPECT_EQ(made(kShim, {}).argv.front(), kShim);
+  EXPECT_EQ(made(kShim, {"--wdir", here.c_str()}).argv.front(), kShim);
+  EXPECT_EQ(made("/usr/bin/python3", {"--wdir", "/tmp"}).argv.front(), "/usr/bin/python3");
+}
+
+TEST(MakeJobSpec, SaysWhichPythonAShimRunsThatWasTyped) {
+  const auto spec =
+      Make({"--wdir", "/tmp", "--no-python", "python3", "x.py"}, {"A=1"}, ShimProbes(kShim));
+  EXPECT_EQ(spec->worker.argv.front(), kShim);
+  EXPECT_THAT(spec->warnings,
+              ElementsAre("/home/u/.asdf/shims/python3 is a shim: workers run /versions/1/python3, "
+                          "that of /tmp, and not /versions/2/python3, that of this directory; name "
+                          "one of them by its path"));
+}
+
+TEST(MakeJobSpec, RefusesAShimThatRunsNoPythonInThisDirectory) {
+  HostProbes probes = ShimProbes(kShim);
+  probes.ask_shim = [](const std::string&, const std::string&, const Environment&) {
+    return absl::FailedPreconditionError("no version is set");
+  };
+  EXPECT_EQ(Make({"--wdir", "/tmp", "x.py"}, {}, probes).status().message(), "no version is set");
 }
 
 TEST(DecideMode, FollowsWhatWasNamed) {
