@@ -417,6 +417,20 @@ class Allocations(SlurmTest):
         self.assertEqual((run.code, run.out), (2, ""), str(run))
         self.assertRegex(run.err, r"node2 is not in Slurm job \d+, whose hosts are node0, node1")
 
+    def test_mpirun_does_not_run_on_the_host_where_salloc_was_typed_unless_it_is_in_the_job(self):
+        say = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on $(uname -n)"]
+        for hosts in "localhost", "127.0.0.1:2", "node2":
+            run = self.slurm.run("salloc", "-w", "node0,node1", self.mpirun(), "-H", hosts, *say,
+                                 node=self.slurm.nodes[2])
+            self.assertEqual((run.code, run.out), (2, ""), str(run))
+            self.assertRegex(run.err, r"node2,? (which )?is not in Slurm job \d+, whose hosts are "
+                                      r"node0, node1")
+        run = self.slurm.run("salloc", "-w", "node0,node1", self.mpirun(), "-H", "localhost,node1",
+                             "-n", "2", *say)
+        self.assertEqual(run.code, 0, str(run))
+        self.assertEqual(sorted(re.findall("rank .*", run.out)),
+                         ["rank 0 of 2 on node0", "rank 1 of 2 on node1"], str(run))
+
     def test_mpirun_in_a_task_on_each_node_runs_one_rank(self):
         run = self.slurm.run("srun", "-N3", "-n3", self.mpirun(), "sh", "-c",
                              "echo rank $RANK of $WORLD_SIZE")

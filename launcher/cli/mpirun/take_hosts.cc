@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "launcher/cli/mpirun/take_words.h"
@@ -68,11 +70,29 @@ std::string NamesOf(const std::vector<TargetHost>& hosts) {
   return absl::StrJoin(names, ", ");
 }
 
-// The host of `job` that `wanted` names, with its name and slots there.
-absl::StatusOr<TargetHost> HostWithin(const JobHosts& job, const TargetHost& wanted) {
-  const auto found = std::find_if(job.hosts.begin(), job.hosts.end(), [&](const TargetHost& each) {
-    return IsSameName(each.name, wanted.name);
-  });
+bool IsLocalhost(string_view name) { return name == "localhost" || name == "127.0.0.1"; }
+
+// The name of this host, as its job knows it if that is told; empty: not known.
+std::string ThisHost(const Environment& environment, const ReadTextFn& read) {
+  std::string told = environment.Get("SLURMD_NODENAME");
+  if (!told.empty() || read == nullptr) return told;
+  const absl::StatusOr<std::string> name = read("/proc/sys/kernel/hostname");
+  return name.ok() ? std::string(absl::StripAsciiWhitespace(*name)) : "";
+}
+
+std::vector<TargetHost>::const_iterator Find(const JobHosts& job, const std::string& name) {
+  return std::find_if(job.hosts.begin(), job.hosts.end(),
+                      [&](const TargetHost& each) { return IsSameName(each.name, name); });
+}
+
+bool NamesStarter(const MpirunLine& line) {
+  return (!line.shell.empty() && !line.shell_is_default) || Says(line, "--launch-agent");
+}
+
+// The host of `job` that `wanted` names, with its name and slots there. `here` is this host's name.
+absl::StatusOr<TargetHost> HostWithin(const JobHosts& job, const TargetHost& wanted,
+                                      const std::string& here) {
+  const auto found = Find(job, IsLocalhost(wanted.name) && !here.empty() ? here : wanted.name);
   const std::string name = PrintableLine(wanted.Login());
   if (found == job.hosts.end()) {
     return InvalidArgumentError(absl::StrCat(
@@ -131,6 +151,32 @@ bool IsInAllocation(const Environment& environment) {
          all_set({"JOB_ID", "PE_HOSTFILE"});
 }
 
+bool AreHere(string_view hosts) {
+  for (const string_view host : absl::StrSplit(hosts, ',')) {
+    if (!IsLocalhost(host.substr(0, host.find(':')))) return false;
+  }
+  return true;
+}
+
+absl::Status CheckThisHost(const Environment& environment, const ReadTextFn& read,
+                           const MpirunLine& line) {
+  const bool here_alone = line.hostfile.empty() && !line.hosts.empty() && AreHere(line.hosts);
+  if (!here_alone || NamesStarter(line) || Says(line, "--cluster")) return absl::OkStatus();
+  // Scripts, steps and the shells of other schedulers run on a host of their job.
+  const bool of_salloc =
+      !environment.Get("SLURM_JOB_ID").empty() && environment.Get("SLURMD_NODENAME").empty();
+  if (!of_salloc) return absl::OkStatus();
+  const JobHosts job = HostsOfJobAround(environment);
+  const std::string here = ThisHost(environment, read);
+  if (job.hosts.empty() || here.empty() || Find(job, here) != job.hosts.end()) {
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError(
+      absl::StrCat(PrintableLine(line.hosts), " is ", PrintableLine(here), ", which is not in ",
+                   job.title, ", whose hosts are ", NamesOf(job.hosts),
+                   "; leave it out, or write --cluster none to run here, outside of the job"));
+}
+
 absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
   if (line.hostfile.empty() || line.hosts.empty()) return absl::OkStatus();
   HLAUNCH_ASSIGN_OR_RETURN(const std::string text, read(line.hostfile));
@@ -162,10 +208,8 @@ absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
 
 absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& read,
                             MpirunLine& line) {
-  const bool own_starter =
-      (!line.shell.empty() && !line.shell_is_default) || Says(line, "--launch-agent");
   const bool names = !line.hostfile.empty() || !line.hosts.empty();
-  if (own_starter || !names || line.hosts == kHostsOfAllocation) return absl::OkStatus();
+  if (NamesStarter(line) || !names || line.hosts == kHostsOfAllocation) return absl::OkStatus();
   const JobHosts job = HostsOfJobAround(environment);
   if (job.hosts.empty()) return absl::OkStatus();
   HostWish wish;
@@ -177,12 +221,13 @@ absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& re
   const bool says_number = !line.ranks.empty() || !line.per_node.empty();
   // A file without numbers leaves each host the slots that it has in the job.
   const bool jobs_slots = !counted && !says_number && !line.hostfile.empty();
+  const std::string here = ThisHost(environment, read);
   std::vector<TargetHost> hosts;
   List words;
   bool numbered = false;
   int sum = 0;
   for (const TargetHost& each : wanted) {
-    HLAUNCH_ASSIGN_OR_RETURN(const TargetHost found, HostWithin(job, each));
+    HLAUNCH_ASSIGN_OR_RETURN(const TargetHost found, HostWithin(job, each, here));
     hosts.push_back(found);
     const std::optional<int> slots = jobs_slots ? found.slots : each.slots;
     words.push_back(slots.has_value() ? Slots(found.name, *slots) : found.name);

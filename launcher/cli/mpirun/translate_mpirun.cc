@@ -48,15 +48,6 @@ constexpr char kMpiexecTimeout[] = "MPIEXEC_TIMEOUT";  // Hydra and Open MPI.
 constexpr const char* kSayWhere[] = {"--nproc-per-node", "--nnodes",        "--cluster",
                                      "--standalone",     "--rdzv-endpoint", "--master-addr"};
 
-// Whether all these hosts are this one, so that no other host is reached.
-bool AreHere(string_view hosts) {
-  for (const string_view host : absl::StrSplit(hosts, ',')) {
-    const string_view name = host.substr(0, host.find(':'));
-    if (name != "localhost" && name != "127.0.0.1") return false;
-  }
-  return true;
-}
-
 // The number of ranks for a list as in "localhost:2,localhost", which are 3. A number of slots that
 // is none is returned as it is: hlaunch's own reader reports the error.
 std::string SlotsHere(string_view hosts) {
@@ -287,6 +278,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   }
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfFile(read, line));
   HLAUNCH_RETURN_IF_ERROR(CheckOuterMpirun(environment, line));
+  HLAUNCH_RETURN_IF_ERROR(CheckThisHost(environment, read, line));
   AddVariables(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfJob(environment, read, line));
   HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));

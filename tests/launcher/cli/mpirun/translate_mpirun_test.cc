@@ -25,6 +25,7 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -435,6 +436,29 @@ TEST(TranslateMpirun, TakesNamedHostsOnlyFromTheAllocation) {
   EXPECT_EQ(Became("-H b -n 2 x", pbs), "--hosts=b -n 2 -- x") << "by ssh";
   EXPECT_THAT(Became("-H c -n 2 x", pbs), HasSubstr("c is not in PBS job 9"));
   std::filesystem::remove(file);
+}
+
+// A shell of salloc runs where salloc was typed, which may be no host of the job.
+TEST(TranslateMpirun, RefusesThisHostAloneWhereItIsNotInTheJob) {
+  const auto on = [](const std::string& host, const char* line, const char* more = "A=1") {
+    const Environment environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", more});
+    const auto read = [&host](const std::string& path) {
+      return path == "/proc/sys/kernel/hostname" ? host + "\n" : ReadPrograms(path);
+    };
+    const auto translated = TranslateMpirun(Split(line), environment, read);
+    return translated.ok() ? absl::StrJoin(translated->words, " ")
+                           : std::string(translated.status().message());
+  };
+  EXPECT_EQ(on("login1", "-H localhost:2 x"),
+            "localhost:2 is login1, which is not in Slurm job 17, whose hosts are n1, n2; leave it "
+            "out, or write --cluster none to run here, outside of the job");
+  EXPECT_THAT(on("login1", "-H login1 x"), HasSubstr("login1 is not in Slurm job 17"));
+  EXPECT_THAT(on("login1", "-H n1,localhost x"), HasSubstr("localhost is not in Slurm job 17"));
+  EXPECT_THAT(on("login1", "--cluster none -H localhost -n 1 x"), EndsWith("--nnodes=1 -n 1 -- x"));
+  EXPECT_THAT(on("n2.site", "-H localhost -n 1 x"), EndsWith("--nnodes=1 -n 1 -- x"));
+  EXPECT_THAT(on("elsewhere", "-H localhost -n 1 x", "SLURMD_NODENAME=n1"),
+              EndsWith("--nnodes=1 -n 1 -- x"));
+  EXPECT_THAT(on("n2.site", "-H n1,localhost -n 2 x"), HasSubstr(" --hosts=n1,n2 -n 2 -- x"));
 }
 
 // Like Open MPI. Two processes that start two ranks each were one job of two.
