@@ -269,7 +269,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
     result_.exit_code = outcome.exit_code;
     const bool apart = outcome.exit_code == 0 && !outcome.reason.empty();
     if (apart) LogWarning(outcome.reason);  // The job continues without this node.
-    if (updates_.latest().phase == NodePhase::kSucceeded && !workers_.Leftovers().empty()) {
+    if (updates_.latest().phase == NodePhase::kSucceeded && workers_.HasLeftovers()) {
       Enter(AgentState::kFinishing, outcome.reason);
       return workers_.EndLeftovers();
     }

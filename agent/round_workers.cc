@@ -251,9 +251,7 @@ void RoundWorkers::ReapOrphans() {
   if (group_) group_->ReapOrphans();
 }
 
-std::vector<std::string> RoundWorkers::Leftovers() const {
-  return group_ ? group_->Leftovers() : std::vector<std::string>();
-}
+bool RoundWorkers::HasLeftovers() const { return group_ && group_->HasLeftovers(); }
 
 void RoundWorkers::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
   if (group_ != nullptr) return group_->Ask(question, std::move(done));

@@ -69,7 +69,7 @@ class RoundWorkers {
   // As in WorkerGroup. Without workers they have no effect, or return nothing.
   void Forward(int signal);
   void ReapOrphans();
-  std::vector<std::string> Leftovers() const;
+  bool HasLeftovers() const;
   int alive() const;
   std::optional<int64_t> step() const;
 

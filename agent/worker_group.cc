@@ -754,13 +754,20 @@ int WorkerGroup::alive() const { return static_cast<int>(state_->num_alive); }
 
 std::optional<int64_t> WorkerGroup::step() const { return state_->step; }
 
-std::vector<std::string> WorkerGroup::Leftovers() const {
-  std::vector<std::string> names;
+bool WorkerGroup::HasLeftovers() const {
   const std::vector<pid_t> owned = state_->Owned();
-  if (!HasChildren(owned)) return names;
-  for (const ProcessEntry& entry : Descendants(::getpid(), owned)) {
-    if (entry.state == 'Z') continue;  // It is dead and about to be reaped.
-    names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
+  hlaunch::ReapOrphans(owned);
+  return HasChildren(owned);
+}
+
+std::vector<std::string> WorkerGroup::Leftovers() const {
+  constexpr int kMostLooks = 5;  // A daemon may be in the middle of its two forks at each look.
+  std::vector<std::string> names;
+  for (int look = 0; look < kMostLooks && names.empty() && HasLeftovers(); ++look) {
+    for (const ProcessEntry& entry : Descendants(::getpid(), state_->Owned())) {
+      if (entry.state == 'Z') continue;  // It is dead and about to be reaped.
+      names.push_back(absl::StrCat(entry.command, "[", entry.pid, "]"));
+    }
   }
   return names;
 }

@@ -143,6 +143,22 @@ class CommandLine(jobs.JobTest):
         self.assertEqual((run.code, run.out.split()[0]), (0, f"{real}/1/bin/python3"), str(run))
         self.assertIn(f"{shims}/python3 is a shim: workers run {real}/1/bin/python3, that of", run.err)
 
+    def test_a_daemon_that_still_forks_as_its_worker_ends_is_named(self):
+        source, program = (self.nodes[0].folder / name for name in ("walks.c", "walks"))
+        # Each process of the daemon lives for a moment, as those of its usual two forks do.
+        source.write_text("#include <time.h>\n#include <unistd.h>\nint main(void) {\n"
+                          "  struct timespec begin, now;\n  if (fork()) _exit(0);\n  setsid();\n"
+                          "  clock_gettime(CLOCK_MONOTONIC, &begin);\n  do {\n"
+                          "    if (fork()) _exit(0);\n    clock_gettime(CLOCK_MONOTONIC, &now);\n"
+                          "  } while ((now.tv_sec - begin.tv_sec) * 1000 +\n"
+                          "           (now.tv_nsec - begin.tv_nsec) / 1000000 < 60);\n"
+                          "  sleep(50);\n}\n", encoding="utf-8")
+        subprocess.run(["cc", "-o", program, source], check=True, timeout=60)
+        for _ in range(10):
+            run = self.hlaunch("--no-python", program)
+            self.assert_done([run], 0, 20)
+            self.assertRegex(run.err, r"the workers exited and left \d+ process(es)? behind: walks")
+
     def test_typed_numbers_of_workers_outrank_the_environments(self):
         run = self.hlaunch("--hosts", "localhost:2", "--no-python", "sh", "-c", "echo of $WORLD_SIZE",
                            env={"PET_NPROC_PER_NODE": 3})
