@@ -48,6 +48,9 @@ class Backend(rank_processes.RanksTest):
             with self.subTest(way):
                 self.assert_ranks(3, WORKER, "hlaunch", "file", way)
 
+    def test_ddp_says_that_a_rank_has_left(self):
+        self.assert_ranks(3, WORKER, "hlaunch", "file", "ddp_says_that_a_rank_has_left")
+
     def test_an_import_makes_it_known_where_torch_does_not_look(self):
         code = ("import {}torch; from torch.distributed import Backend; "
                 "print('HLAUNCH' in Backend._plugins)")

@@ -265,6 +265,19 @@ def nor_does_one_that_becomes_another_program():
     disturbs_nobody(lambda: os.execv("/bin/true", ["true"]))
 
 
+def ddp_says_that_a_rank_has_left():
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    model(torch.ones(2, 4)).sum().backward()
+    if RANK == 1:
+        sys.exit()
+    try:
+        model(torch.ones(2, 4)).sum().backward()
+    except RuntimeError as error:
+        assert "rank 1" in str(error) and "left the group" in str(error), error
+        os._exit(0)
+    raise AssertionError("it trains without rank 1")
+
+
 CASES = (sys.modules[__name__], torch_training, torch_callbacks, torch_random)
 
 if __name__ == "__main__":

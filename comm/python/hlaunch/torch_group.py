@@ -110,7 +110,6 @@ class TorchBackend(Verbs, BackendBase):
         BackendBase.__init__(self, group.rank(), group.size())
         self.set_up(group, store, opened)
 
-    bare = True
     supports_splitting = no("split groups")
     supports_coalescing = no("calls that begin together")
     supports_time_estimate = no("estimates of time")

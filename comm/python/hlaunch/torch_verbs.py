@@ -34,8 +34,6 @@ class Verbs:
     """The verbs under the names by which torch calls them from Python and C++. A class with them
     must call set_up."""
 
-    bare = False  # See TorchWork.
-
     def set_up(self, group, store, opened):
         """`group` is hlaunch's ProcessGroup; `store` is torch's; `opened` is a store to keep
         alive."""
@@ -74,7 +72,7 @@ class Verbs:
             how["timeout"] = timeout
         works = [work for work in [call(**how) for call in calls] if work is not None]
         self._begun += 1  # Two threads may get the same number: their calls have no order either.
-        return TorchWork(self._completions, works, result, self._begun, told, self.bare)
+        return TorchWork(self._completions, works, result, self._begun, told)
 
     def broadcast(self, tensors, opts=c10d.BroadcastOptions()):
         group, root = self._group, opts.rootRank
@@ -153,12 +151,10 @@ class Verbs:
         self._group.monitored_barrier(getattr(timeout, "timeout", timeout))
 
     def send(self, tensors, to, tag=0):
-        return TorchWork(self._completions, [self._group.isend(tensors[0], to, tag)], tensors,
-                         bare=self.bare)
+        return TorchWork(self._completions, [self._group.isend(tensors[0], to, tag)], tensors)
 
     def recv(self, tensors, source, tag=0):
-        return TorchWork(self._completions, [self._group.irecv(tensors[0], source, tag)], tensors,
-                         bare=self.bare)
+        return TorchWork(self._completions, [self._group.irecv(tensors[0], source, tag)], tensors)
 
     def recv_anysource(self, tensors, tag=0):
         return self.recv(tensors, ANY_RANK, tag)

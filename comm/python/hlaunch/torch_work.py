@@ -15,14 +15,15 @@ class TorchWork(dist.Work):
     """One or several calls in progress; `result` is the value that torch gets. Thread-safe.
 
     Once its future was asked for, a Completions sets the future to the return value of `told`, or
-    to the result. `number` is a collective's number, or None for a message. `bare`: torch passes on
-    only what C++ knows of the future, so its error must be a C++ error.
+    to the result. `number` is a collective's number, or None for a message. The future's error is
+    one of C++: DDP looks for tensors in whatever value a future has, and crashes where that is an
+    exception of Python.
     """
 
-    def __init__(self, completions, works, result, number=None, told=None, bare=False):
+    def __init__(self, completions, works, result, number=None, told=None):
         super().__init__()
         self._completions, self._works, self._result = completions, works, result
-        self._number, self._told, self._bare = number, told, bare
+        self._number, self._told = number, told
         self._lock = threading.Lock()
         self._first = self._future = None
 
@@ -55,9 +56,8 @@ class TorchWork(dist.Work):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._first = self._future = torch.futures.Future()
-            if self._bare:
-                self._future = self._first.then(torch.futures.Future.value)
+            self._first = torch.futures.Future()
+            self._future = self._first.then(torch.futures.Future.value)  # Raises its exception.
         if not self._works:
             self.tell()
         elif self._number is None:
