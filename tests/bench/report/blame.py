@@ -3,7 +3,8 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Compares the final reports of hlaunch and torchrun on planted failures.
 
-    tests/bench/report/blame.py [--jobs 4] [--only REGEX] [--minutes 15] [--without-torchrun]
+    tests/bench/report/blame.py [--jobs 4] [--only REGEX] [--in-torch] [--minutes 15]
+                                [--without-torchrun]
                                 [--backend gloo|hlaunch|cpu:hlaunch|cpu:hlaunch,cuda:gloo]
                                 [--json FILE] [-v]
 
@@ -280,6 +281,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--only", default="", help="a pattern in group: name")
+    parser.add_argument("--in-torch", action="store_true", help="only plants in the newer torch")
     parser.add_argument("--minutes", type=float, default=15,
                         help="no run of torchrun begins after these")
     parser.add_argument("--backend", default="gloo", help="of the groups of the newer torch")
@@ -291,7 +293,8 @@ def main():
     BACKEND = options.backend
     lab.PATIENCE = 10
     chosen = [plant for plant in plants.PLANTS
-              if re.search(options.only, f"{plant.group}: {plant.name}")]
+              if re.search(options.only, f"{plant.group}: {plant.name}")
+              and (plant.python == planted.TORCH2 or not options.in_torch)]
     launchers = ["hlaunch"] if options.without_torchrun else ["hlaunch", "torchrun"]
     table = Table(chosen, launchers, options.verbose)
     began = time.monotonic()
@@ -300,7 +303,7 @@ def main():
     print(f"{len(chosen)} plants in {time.monotonic() - began:.0f} s")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(
-            [{"group": plant.group, "name": plant.name,
+            [{"group": plant.group, "name": plant.name, "named_rank": plant.rank,
               **{launcher: dataclasses.asdict(results[number])
                  for launcher, results in table.results.items() if number in results}}
              for number, plant in enumerate(chosen)], indent=2), encoding="utf-8")
