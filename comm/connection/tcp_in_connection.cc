@@ -106,7 +106,7 @@ class TcpInConnection : public InConnection {
   bool in_front_ = false;
   bool in_notice_ = false;
   bool ended_ = false;
-  bool told_end_ = false;  // ReadNotices has told that it ended.
+  bool told_end_ = false;       // ReadNotices has told that it ended.
   std::vector<size_t> got_{0};  // Bytes read of the message at Front, by stream.
   std::vector<Notice> notices_;
 };
