@@ -420,6 +420,7 @@ class Agent::Impl final : public RendezvousClient::Listener {
   }
 
   void End() {
+    result_.saved_imports = workers_.saved_imports();
     relay_.Flush(MonotonicClock().Now() + kFlushTime);
     loop_.stop();
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
@@ -26,7 +27,8 @@ struct AgentResult {
   absl::Status end;                // Why there is no outcome; OK if there is one.
   // Port where hlaunch served the last round's master store; 0 if it did not.
   uint16_t store_port = 0;
-  int restarts = 0;  // The restart count of this node's last round.
+  int restarts = 0;           // The restart count of this node's last round.
+  std::string saved_imports;  // What a preload has saved on this node, for people.
 };
 
 // What an agent is doing. Leaving kTakingPart always stops the workers of the round, if there are

@@ -124,6 +124,9 @@ absl::Status RoundWorkers::StartGroup(const Assignment& assignment, NodeFacts fa
       group_, WorkerGroup::Start(loop_, assignment, options_.spec, std::move(facts), options_.logs,
                                  relay_, std::move(events), std::move(pmix), stdin_copies_.get(),
                                  fork_servers_.get()));
+  if (fork_servers_ != nullptr && assignment.restart_count < assignment.max_restarts) {
+    fork_servers_->ExpectAnotherRound();
+  }
   WatchHealth(assignment);
   return absl::OkStatus();
 }
@@ -256,6 +259,10 @@ bool RoundWorkers::HasLeftovers() const { return group_ && group_->HasLeftovers(
 void RoundWorkers::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
   if (group_ != nullptr) return group_->Ask(question, std::move(done));
   done({question.number, "", "runs no workers now"});
+}
+
+std::string RoundWorkers::saved_imports() const {
+  return fork_servers_ == nullptr ? "" : fork_servers_->saved().Text();
 }
 
 int RoundWorkers::alive() const { return group_ ? group_->alive() : 0; }

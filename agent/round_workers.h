@@ -73,6 +73,9 @@ class RoundWorkers {
   int alive() const;
   std::optional<int64_t> step() const;
 
+  // What a preload has saved until now, for people; empty if nothing.
+  std::string saved_imports() const;
+
   // Answers a question about the workers, perhaps from within this call.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 

@@ -57,10 +57,9 @@ constexpr Duration kOrphanLook = std::chrono::milliseconds(500);
 
 // A worker that has not reached its program yet.
 struct StartingWorker {
+  std::optional<Process> forked;
   std::optional<StartingProcess> process;  // Unless it is forked.
-  std::optional<ForkedRank> forked;
-  Command command;      // For a fork that fails.
-  WorkerOutput output;  // Must stay open until the program runs.
+  WorkerOutput output;                     // Must stay open until the program runs.
   int local_rank;
   std::string error_file;
   std::string log_file;
@@ -479,36 +478,22 @@ struct WorkerGroup::State {
       command.stdin_fd = in.get();
     }
     std::optional<StartingProcess> process;
-    std::optional<ForkedRank> forked = Fork(command);
+    std::optional<Process> forked;
+    if (fork_servers != nullptr) forked = fork_servers->Fork(command);
     if (!forked) {
-      HLAUNCH_ASSIGN_OR_RETURN(StartingProcess normal, Process::Start(command));
+      HLAUNCH_ASSIGN_OR_RETURN(StartingProcess normal, Process::Start(std::move(command)));
       process.emplace(std::move(normal));
     }
     const bool is_stand_in = static_cast<size_t>(local_rank) < spec.stand_ins.size() &&
                              !spec.stand_ins[static_cast<size_t>(local_rank)].empty();
-    return StartingWorker{std::move(process),  std::move(forked),  std::move(command),
-                          std::move(output),   local_rank,         facts.error_file,
-                          std::move(log_file), std::move(link.fd), std::move(in),
-                          is_stand_in};
+    return StartingWorker{std::move(forked),  std::move(process), std::move(output),
+                          local_rank,         facts.error_file,   std::move(log_file),
+                          std::move(link.fd), std::move(in),      is_stand_in};
   }
 
-  // Begins to fork the worker; unset if no fork server can.
-  std::optional<ForkedRank> Fork(const Command& command) {
-    ForkServer* const server = fork_servers == nullptr ? nullptr : fork_servers->For(command);
-    if (server == nullptr) return std::nullopt;
-    absl::StatusOr<ForkedRank> forked = server->Fork(command);
-    if (!forked.ok()) return std::nullopt;  // The server has said why.
-    return *std::move(forked);
-  }
-
-  // A worker that could not be forked starts in the normal way.
   static absl::StatusOr<Process> Begun(StartingWorker& starting) {
-    if (starting.process) return starting.process->Await();
-    absl::StatusOr<Process> forked = starting.forked->Await();
-    if (forked.ok()) return forked;
-    LogInfo(absl::StrCat("local rank ", starting.local_rank,
-                         " starts in the normal way: ", forked.status().message()));
-    return Process::Spawn(std::move(starting.command));
+    if (starting.forked) return *std::move(starting.forked);
+    return starting.process->Await();
   }
 
   absl::Status Await(StartingWorker& starting) {

@@ -4,7 +4,6 @@
 #include "agent/worker_process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "agent/workers/failure/core_file.h"
+#include "agent/workers/process/exit_notice.h"
 #include "agent/workers/worker/error_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -113,9 +113,7 @@ absl::Status WorkerProcess::Watch(asio::io_context& loop, std::function<void()> 
 }
 
 bool WorkerProcess::AwaitExit(Instant deadline) const {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
-  pollfd exited = {process_.pidfd(), POLLIN, 0};
-  return ::poll(&exited, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
+  return AwaitExitNotice(process_.pidfd(), deadline);
 }
 
 ExitStatus WorkerProcess::Reap() {

@@ -3,13 +3,16 @@
 
 #include "launcher/command/check_python.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/workers/fork_server/python_side.h"
 #include "launcher/environment/python/find_python.h"
 #include "nlohmann/json.hpp"
 
@@ -19,6 +22,7 @@ namespace {
 constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr char kMark[] =
     "hlaunch's answer: ";  // Before it stands what the user's own start prints.
+constexpr char kListMark[] = "hlaunch's list: ";  // Then those of its arguments that are installed.
 constexpr char kQuestion[] =
     "import sys\n"
     "try:\n"
@@ -27,7 +31,9 @@ constexpr char kQuestion[] =
     "except Exception:\n"
     "    from importlib.util import find_spec\n"
     "    torch = 'unknown' if find_spec('torch') else ''\n"
-    "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch)\n";
+    "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch)\n"
+    "from importlib.util import find_spec\n"
+    "print(\"hlaunch's list: \" + ' '.join(name for name in sys.argv[1:] if find_spec(name)))\n";
 
 CheckResult Unknown(std::string reason) {
   CheckResult result;
@@ -55,8 +61,16 @@ CheckResult PythonResult(const std::string& python, const ToolOutput& answer) {
                                torch.empty()        ? "without torch"
                                : torch == "unknown" ? "with a torch that does not say its version"
                                                     : absl::StrCat("with torch ", torch));
+  const size_t list = line.find(kListMark);
+  const std::string names = list == line.npos ? "" : line.substr(list + sizeof kListMark - 1);
+  const std::vector<std::string> preload =
+      absl::StrSplit(names.substr(0, names.find('\n')), ' ', absl::SkipEmpty());
+  if (!preload.empty()) {
+    absl::StrAppend(&result.reason, "; --preload auto can import ", absl::StrJoin(preload, ", "));
+  }
   nlohmann::ordered_json detail = {{"path", python}, {"version", words[0]}};
   detail["torch"] = torch.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(torch);
+  detail["preload"] = preload;
   result.detail = detail.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return result;
 }
@@ -68,7 +82,9 @@ PythonCheck::PythonCheck(asio::io_context& loop, const Environment& environment,
     done(Unknown(std::string(python.status().message())));
     return;
   }
-  question_.emplace(loop, std::vector<std::string>{*python, "-c", kQuestion}, kPatience,
+  std::vector<std::string> question = {*python, "-c", kQuestion};
+  question.insert(question.end(), std::begin(kKnownToFork), std::end(kKnownToFork));
+  question_.emplace(loop, question, kPatience,
                     [python = *python, done = std::move(done)](const ToolOutput& answer) {
                       done(PythonResult(python, answer));
                     });

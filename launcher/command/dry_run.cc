@@ -13,6 +13,7 @@
 #include "agent/watch/hang/tap.h"
 #include "agent/worker_process.h"
 #include "agent/workers/fork_server/plan_fork_servers.h"
+#include "agent/workers/fork_server/preview_preload.h"
 #include "agent/workers/process/program_file.h"
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
@@ -218,10 +219,8 @@ std::string PreloadText(const JobSpec& spec) {
   }
   const ForkServerPlans plans = PlanForkServers(preload, ranks);
   if (plans.plans.empty()) return absl::StrCat("nothing: ", plans.why_not);
-  const std::string what = preload.automatic
-                               ? "what the script imports at its top level and is known to be safe"
-                               : absl::StrJoin(preload.modules, ", ");
-  return absl::StrCat(what, plans.plans.size() == 1 ? "" : ", once for each NUMA node",
+  return absl::StrCat(ToText(PreviewPreload(plans.plans.front())),
+                      plans.plans.size() == 1 ? "" : ", once for each NUMA node",
                       plans.why_not.empty() ? "" : absl::StrCat("; not for all: ", plans.why_not));
 }
 

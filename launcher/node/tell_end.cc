@@ -116,6 +116,9 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutp
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
   style.goodput = goodput.Text(MonotonicClock().Now());
+  if (!style.goodput.empty() && !result.saved_imports.empty()) {
+    absl::StrAppend(&style.goodput, "; ", result.saved_imports);
+  }
   for (const std::string& line : SummaryLines(*result.outcome, style)) {
     LogColoured(LogLevel::kError, line);
   }

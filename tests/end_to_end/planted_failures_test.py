@@ -16,6 +16,7 @@ import sys
 
 import jobs
 import lab
+import memory_group
 
 PROGRAM = str(lab.WORKERS / "planted_failures.py")
 TORCH_PROGRAM = str(lab.WORKERS / "planted_torch.py")
@@ -214,33 +215,6 @@ class PlantedGoodbye(Planted):
         self.assert_reported(self.plants)
 
 
-class MemoryGroup:
-    """A memory cgroup of 64 MiB for hlaunch, of the version that this machine has."""
-
-    LIMIT = 64 << 20
-
-    def __init__(self):
-        v1, v2 = pathlib.Path("/sys/fs/cgroup/memory"), pathlib.Path("/sys/fs/cgroup")
-        self.folder, limit = None, None
-        if (v1 / "memory.limit_in_bytes").exists():
-            self.folder, limit = v1, "memory.limit_in_bytes"
-        elif "memory" in (v2 / "cgroup.subtree_control").read_text(encoding="ascii").split():
-            self.folder, limit = v2, "memory.max"
-        if not self.folder:
-            raise OSError("no cgroup has memory.max")
-        self.folder /= f"hlaunch-test-{os.getpid()}"
-        self.folder.mkdir()
-        try:
-            (self.folder / limit).write_text(str(self.LIMIT), encoding="ascii")
-        except OSError:
-            self.folder.rmdir()
-            raise
-
-    def close(self):
-        lab.poll(lambda: not (self.folder / "cgroup.procs").read_text(encoding="ascii"), 5)
-        self.folder.rmdir()
-
-
 class PlantedOutOfMemory(Planted):
     """hlaunch in a cgroup whose limit one of its workers exceeds."""
 
@@ -248,17 +222,15 @@ class PlantedOutOfMemory(Planted):
 
     def setUp(self):
         try:
-            self.group = MemoryGroup()
+            self.group = memory_group.MemoryGroup(64 << 20)
         except OSError as error:
             self.skipTest(f"no memory cgroup can be made here: {error}")
         self.addCleanup(self.group.close)
         super().setUp()
 
     def start(self, *command, **options):
-        enter = f"echo $$ > {self.group.folder}/cgroup.procs && exec \"$@\""
-        node = self.nodes[0]
-        words = [lab.HLAUNCH, *options["options"], *command]
-        return [node.start("sh", "-c", enter, "sh", *words, env=options["env"])]
+        words = self.group.within(lab.HLAUNCH, *options["options"], *command)
+        return [self.nodes[0].start(*words, env=options["env"])]
 
     def test_the_report_says_that_it_was_the_kernel(self):
         self.assert_reported([Plant("out_of_memory", SIGNAL + signal.SIGKILL,

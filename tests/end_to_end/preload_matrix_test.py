@@ -54,7 +54,7 @@ def plain(text):
             (r"\bpid \d+", "pid *"), (r"\bpython[\d.]*\[\d+\]", "python"),
             (r"\d+(\.\d+)? ?(ms|s|min|kB|MB)\b", "* s"),
             (r"(127\.0\.0\.1|10\.77\.0\.\d+|\[::1\]):\d+", "*:*"),
-            (r"\(\d+ %\)", "(* %)"),
+            (r"\(\d+ %\)", "(* %)"), (r"; --preload saved \d+ ranks here \S+ s of imports", ""),
             (r"Process (\w+)-\d+", r"Process \1-*"),
             (r"(==|<)\d{2,}(==|>)", "*"),
             (r"\d\d:\d\d:\d\d(\.\d+)?|\d{4}-\d\d-\d\d", "*"),

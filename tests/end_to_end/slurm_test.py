@@ -94,6 +94,15 @@ class Steps(SlurmTest):
         self.assert_done(run, timeout=100)
         self.assertRegex(run.out, "OK: 3 ranks hold identical parameters")
 
+    def test_ranks_of_a_step_are_forks_of_a_python_with_their_modules(self):
+        folder = self.slurm.folder / "modules"
+        folder.mkdir()
+        (folder / "preloaded.py").write_text("import os\nPID = os.getpid()\n", encoding="utf-8")
+        run = self.srun("--nproc-per-node", "2", "--preload", "preloaded",
+                        lab.WORKERS / "preload_worker.py", nodes=2, env={"PYTHONPATH": folder})
+        self.assert_done(run)
+        self.assertEqual(re.findall(r'"forked": (\w+)', run.out), ["true"] * 4, str(run))
+
     def test_gpus_of_the_step_give_workers_and_nodes_keep_slurms_order(self):
         run = self.srun(jobs.WORKER, "env", options=["--gres=gpu:2"])
         self.assert_done(run)

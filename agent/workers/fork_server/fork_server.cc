@@ -4,7 +4,6 @@
 #include "agent/workers/fork_server/fork_server.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,10 +12,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -24,9 +22,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "agent/workers/fork_server/fork_messages.h"
+#include "agent/workers/fork_server/host_memory.h"
+#include "agent/workers/fork_server/waiting_forks.h"
+#include "agent/workers/process/exit_notice.h"
 #include "agent/workers/process/program_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
@@ -41,100 +44,19 @@
 namespace hlaunch {
 namespace {
 
-using Words = std::vector<std::string>;
-
 // Longer than its own limit for a module that stands still.
 constexpr Duration kSilenceLimit = std::chrono::seconds(90);
 constexpr Duration kCheckLimit = std::chrono::seconds(15);  // To look at some thousand files.
-constexpr Duration kForkLimit = std::chrono::seconds(5);    // The loop waits for a fork.
+constexpr Duration kForkLimit = std::chrono::seconds(15);   // To fork for all ranks.
 constexpr Duration kDyingTime = std::chrono::seconds(1);
 constexpr size_t kMaxPrinted = 32 << 10;  // Fits into the pipe of any rank.
-constexpr size_t kMaxMessage = 1 << 20;
 constexpr int kPipeSize = 1 << 20;
-
-absl::string_view KindWord(PythonCall::Kind kind) {
-  switch (kind) {
-    case PythonCall::Kind::kScript:
-      return "script";
-    case PythonCall::Kind::kModule:
-      return "module";
-    case PythonCall::Kind::kCode:
-      break;
-  }
-  return "code";
-}
+constexpr int kSendBuffer = 1 << 20;  // For a rank's environment.
 
 bool IsScript(const std::string& path) {
   char start[2] = {};
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return ::read(file.get(), start, 2) != 2 || (start[0] == '#' && start[1] == '!');
-}
-
-// A message as the server reads it: its length, then words that end with a zero byte.
-std::string Packed(const Words& words) {
-  std::string text(4, '\0');
-  for (const std::string& word : words) {
-    text.append(word);
-    text.push_back('\0');
-  }
-  const size_t size = text.size() - 4;
-  for (size_t i = 0; i < 4; ++i) text[i] = static_cast<char>(size >> (8 * i) & 0xff);
-  return text;
-}
-
-// Removes a whole message from the start of `text`; unset if there is none yet.
-std::optional<Words> TakeMessage(std::string& text) {
-  if (text.size() < 4) return std::nullopt;
-  size_t size = 0;
-  for (size_t i = 0; i < 4; ++i)
-    size |= static_cast<size_t>(static_cast<uint8_t>(text[i])) << 8 * i;
-  if (size > kMaxMessage) return Words{"?"};
-  if (text.size() < 4 + size) return std::nullopt;
-  Words words = absl::StrSplit(text.substr(4, size), '\0');
-  words.pop_back();  // Behind the last zero byte.
-  text.erase(0, 4 + size);
-  return words;
-}
-
-bool AwaitFd(int fd, short events, Instant deadline) {
-  pollfd poll = {fd, events, 0};
-  while (true) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
-    const int n = ::poll(&poll, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
-    if (n >= 0 || errno != EINTR) return n == 1;
-  }
-}
-
-// Sends `text` with `fds`, which travel with its first byte.
-bool Send(int socket, absl::string_view text, const std::vector<int>& fds, Instant deadline) {
-  alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-  bool first = !fds.empty();
-  while (!text.empty()) {
-    iovec part = {const_cast<char*>(text.data()), text.size()};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (first) {
-      message.msg_control = control;
-      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-      std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
-    }
-    const ssize_t n = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      first = false;
-      text.remove_prefix(static_cast<size_t>(n));
-    } else if (errno != EAGAIN && errno != EINTR) {
-      return false;
-    } else if (!AwaitFd(socket, POLLOUT, deadline)) {
-      return false;
-    }
-  }
-  return true;
 }
 
 // What a module printed while it was imported: each rank prints it.
@@ -167,7 +89,14 @@ struct Printed {
 
 struct ForkServer::State : std::enable_shared_from_this<State> {
   State(asio::io_context& the_loop, ForkServerPlan the_plan)
-      : loop(the_loop), plan(std::move(the_plan)), socket(loop), exited(loop), silence(loop) {}
+      : loop(the_loop),
+        plan(std::move(the_plan)),
+        socket(loop),
+        exited(loop),
+        silence(loop),
+        forks(loop, [this] {
+          if (on_reaped) on_reaped();
+        }) {}
 
   // Errors: why it could not be started.
   absl::Status Start(const std::string& directory) {
@@ -211,18 +140,16 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
                       [self = shared_from_this()](const asio::error_code& error) {
                         if (!error) self->OnExit();
                       });
-    const std::string modules =
-        plan.preload.automatic ? "auto" : absl::StrJoin(plan.preload.modules, ",");
-    Say({"plan", modules, std::string(KindWord(plan.call.kind)), plan.call.what,
+    Say({"plan", NamesOf(plan.preload), KindOf(plan.call), plan.call.what,
          absl::StrJoin(plan.unshared, ",")},
         kSilenceLimit);
     return absl::OkStatus();
   }
 
   // Says something after which the server has news, each time before `limit` is over.
-  void Say(const Words& words, Duration limit) {
-    patience = limit;
-    if (!Send(socket.native_handle(), Packed(words), {}, MonotonicClock().Now() + kForkLimit)) {
+  void Say(const ForkMessage& words, Duration limit, const std::vector<int>& fds = {}) {
+    patience = expected++ == 0 ? limit : std::max(patience, limit);
+    if (!SendAtOnce(socket.native_handle(), Packed(words), fds)) {
       return BreakSoon("it does not read");
     }
     HearLater();
@@ -233,8 +160,10 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     silence.async_wait([self = shared_from_this()](const asio::error_code& error) {
       if (!error) self->Break("it does not answer");
     });
+    if (std::exchange(hears, true)) return;
     socket.async_wait(asio::posix::descriptor_base::wait_read,
                       [self = shared_from_this()](const asio::error_code& error) {
+                        self->hears = false;
                         if (!error) self->Hear();
                       });
   }
@@ -242,10 +171,17 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   void Hear() {
     if (broken()) return;
     if (!Receive()) return Break(HowItEnded());
-    while (const std::optional<Words> news = TakeMessage(received)) {
-      if (Take(*news)) return;
+    while (!broken()) {
+      const std::optional<ForkMessage> news = TakeMessage(received);
+      if (!news) break;
+      Take(*news);
     }
-    HearLater();
+    if (broken()) return;
+    if (expected > 0) {
+      HearLater();
+    } else {
+      silence.cancel();
+    }
   }
 
   // Reads what there is; returns false at the end.
@@ -256,50 +192,107 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
   }
 
-  // Returns true if the server is settled.
-  bool Take(const Words& news) {
+  void Take(const ForkMessage& news) {
     const std::string word = news.empty() ? "" : news[0];
-    if (word == "rank" || word == "no") return false;  // Nobody waits for it any more.
     for (Printed& stream : printed) stream.Drain();
-    if (word == "at" && news.size() == 2) {
+    pid_t pid = 0;
+    if (word == "at" && news.size() == 3 && absl::SimpleAtoi(news[2], &pid)) {
+      Meet(pid);
+      if (!import_began) import_began = MonotonicClock().Now();
       for (Printed& stream : printed) {
         if (news[1] != module) stream.before_module = stream.text.size();
       }
       module = news[1];
-      return false;
-    }
-    if (word == "skip" && news.size() == 3) {
+    } else if (word == "skip" && news.size() == 3) {
       for (Printed& stream : printed) {
         if (news[1] == module) stream.text.resize(stream.before_module);
       }
       LogInfo(absl::StrCat("ranks import ", news[1], " themselves: ", news[2]));
-      return false;
-    }
-    if (word == "ready" && news.size() == 2) {
-      const bool much = std::any_of(printed.begin(), printed.end(), [](const Printed& stream) {
-        return stream.text.size() > kMaxPrinted;
-      });
-      if (news[1].empty()) {
-        Break("there is nothing to preload", End::kUseless);
-      } else if (much) {
-        Break("what is preloaded prints too much", End::kUseless);
-      } else {
-        LogDebug(absl::StrCat("preloaded ", news[1], "; ranks are forked from process ",
-                              process ? process->pid() : 0));
-        BeReady();
-      }
+    } else if (word == "ready" && news.size() == 3 && absl::SimpleAtoi(news[2], &pid)) {
+      --expected;
+      Meet(pid);
+      HasImported(news[1]);
     } else if (word == "same") {
-      BeReady();
+      --expected;
+      checking = false;
+      HaveForks();
     } else if (word == "changed" && news.size() == 2) {
       Break(absl::StrCat(news[1], " has changed"), End::kChanged);
+    } else if (word == "forked" && news.size() == 3) {
+      --expected;
+      TakeForks(news[1], news[2]);
     } else {
       Break("it answers nonsense");
     }
+  }
+
+  void HasImported(const std::string& modules) {
+    const bool much = std::any_of(printed.begin(), printed.end(), [](const Printed& stream) {
+      return stream.text.size() > kMaxPrinted;
+    });
+    if (modules.empty()) return Break("there is nothing to preload", End::kUseless);
+    if (much) return Break("what is preloaded prints too much", End::kUseless);
+    const Instant now = MonotonicClock().Now();
+    import_time = now - import_began.value_or(now);
+    LogDebug(absl::StrFormat("preloaded %s in %.1f s; ranks are forked from process %d", modules,
+                             InSeconds(*import_time), process ? process->pid() : 0));
+    HaveForks();
+  }
+
+  // A process of its group that is no child of ours yet.
+  void Meet(pid_t pid) {
+    if (process && pid != process->pid() && kin.count(pid) == 0) kin.emplace(pid, OpenPidfd(pid));
+  }
+
+  // Sees to a fork for each rank, and is ready then.
+  void HaveForks() {
+    if (unborn.empty() && !AskForForks()) BeReady();
+  }
+
+  // Returns false if no fork is missing, or none can be asked for.
+  bool AskForForks() {
+    const auto ranks = static_cast<size_t>(plan.ranks);
+    if (forks.count() >= ranks) return false;
+    std::vector<UniqueFd> its;
+    std::vector<int> fds;
+    for (size_t i = std::min(ranks - forks.count(), kMostSentDescriptors); i > 0; --i) {
+      int ends[2];
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) break;
+      ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
+      unborn.emplace_back(ends[0]);
+      its.emplace_back(ends[1]);
+      fds.push_back(ends[1]);
+    }
+    if (fds.empty()) return false;
+    Say({"fork"}, kForkLimit, fds);
     return true;
   }
 
+  // `born` names the forks: for each, the number of its socket, and its pid.
+  void TakeForks(const std::string& why_not_all, absl::string_view born) {
+    std::vector<UniqueFd> sockets = std::exchange(unborn, {});
+    size_t taken = 0;
+    for (const absl::string_view one : absl::StrSplit(born, ' ', absl::SkipEmpty())) {
+      const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(one, ':');
+      size_t index = 0;
+      pid_t pid = 0;
+      if (!absl::SimpleAtoi(parts.first, &index) || !absl::SimpleAtoi(parts.second, &pid) ||
+          index >= sockets.size() || !sockets[index].valid()) {
+        return Break("it answers nonsense");
+      }
+      const absl::Status added = forks.Add(pid, std::move(sockets[index]));
+      if (!added.ok()) return Break(std::string(added.message()), End::kUseless);
+      ++taken;
+    }
+    if (!why_not_all.empty()) {
+      LogInfo(absl::StrCat("fork server: ", why_not_all, "; ranks start in the normal way"));
+    }
+    if (checking) return;  // Its answer is on the way.
+    if (taken < sockets.size()) return BeReady();
+    HaveForks();
+  }
+
   void BeReady() {
-    silence.cancel();
     is_ready = true;
     Settle();
   }
@@ -342,6 +335,8 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     silence.cancel();
     if (socket.is_open()) socket.close();
     if (process && process->pid() != 0) process->SignalGroup(SIGKILL);
+    unborn.clear();
+    forks.Kill();
   }
 
   void OnExit() {
@@ -350,51 +345,23 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     if (on_reaped) on_reaped();
   }
 
-  // Kills and reaps.
+  // Kills and reaps. Those that the kernel holds are left to the end of the agent.
   void Finish() {
-    on_settled = nullptr;
+    on_settled = on_reaped = nullptr;
     if (!broken()) end = End::kUseless;
     Kill();
     exited.close();
-    if (!process || process->pid() == 0) return;
     const Instant deadline = MonotonicClock().Now() + kDyingTime;
+    forks.AwaitEnds(deadline);
+    if (!process || process->pid() == 0) return;
     const pid_t group = process->pid();
-    // One that the kernel holds is left to the end of the agent.
-    if (!AwaitFd(process->pidfd(), POLLIN, deadline)) return;
+    if (!AwaitExitNotice(process->pidfd(), deadline)) return;
     process->Reap();
-    // The server is a child of the process that started first, and now of this one.
-    while (::waitpid(-group, nullptr, WNOHANG) >= 0 && MonotonicClock().Now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // The others are children of the process that was started, and now of this one.
+    for (const auto& [pid, pidfd] : kin) {
+      if (pidfd.valid()) (void)AwaitExitNotice(pidfd.get(), deadline);
     }
-  }
-
-  // Waits for the answer to the fork with this number; those for which nobody waited come first.
-  //
-  // Errors: Unavailable.
-  absl::StatusOr<Words> Answer(const std::string& number) {
-    const Instant deadline = MonotonicClock().Now() + kForkLimit;
-    while (!broken()) {
-      if (const std::optional<Words> answer = TakeMessage(received)) {
-        if (answer->size() == 3 && (*answer)[1] == number) return *answer;
-        continue;
-      }
-      if (!AwaitFd(socket.native_handle(), POLLIN, deadline)) {
-        Break("it does not answer");
-      } else if (!Receive()) {
-        Break("it has ended");
-      }
-    }
-    return absl::UnavailableError(why_not);
-  }
-
-  // Writes what the modules printed into a rank's own pipes, which are empty still.
-  void Print(int out, int err) const {
-    const int fds[] = {out, err};
-    for (size_t i = 0; i < 2; ++i) {
-      const std::string& text = printed[i].text;
-      if (!text.empty() && ::write(fds[i], text.data(), text.size()) < 0) {
-        LogDebug(absl::StrCat("what modules printed is lost: ", std::strerror(errno)));
-      }
+    while (::waitpid(-group, nullptr, WNOHANG) > 0) {
     }
   }
 
@@ -408,7 +375,14 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   std::array<Printed, 2> printed;  // stdout, stderr.
   std::string module;              // What it imports.
   std::string received;
-  int forks = 0;
+  WaitingForks forks;
+  std::vector<UniqueFd> unborn;   // Our ends of the sockets of forks that were asked for.
+  std::map<pid_t, UniqueFd> kin;  // Pidfds of its processes that are no children of ours.
+  std::optional<Instant> import_began;
+  std::optional<Duration> import_time;
+  int expected = 0;       // Answers that are on their way.
+  bool hears = false;     // The loop waits for one.
+  bool checking = false;  // One of them says whether the files are the same.
   Duration patience{};
   std::function<void()> on_settled;
   std::function<void()> on_reaped;
@@ -416,30 +390,6 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   End end = End::kNone;
   std::string why_not = "it is not ready yet";
 };
-
-struct ForkedRank::State {
-  std::shared_ptr<ForkServer::State> server;
-  std::string number;
-  UniqueFd go;  // The rank ends if it is closed before it was written to.
-  UniqueFd out, err;
-};
-
-ForkedRank::ForkedRank(std::unique_ptr<State> state) : state_(std::move(state)) {}
-ForkedRank::ForkedRank(ForkedRank&&) noexcept = default;
-ForkedRank::~ForkedRank() = default;
-
-absl::StatusOr<Process> ForkedRank::Await() {
-  const std::unique_ptr<State> state = std::move(state_);
-  HLAUNCH_ASSIGN_OR_RETURN(const Words answer, state->server->Answer(state->number));
-  pid_t pid = 0;
-  if (answer[0] != "rank" || !absl::SimpleAtoi(answer[2], &pid)) {
-    return absl::UnavailableError(answer[2]);
-  }
-  HLAUNCH_ASSIGN_OR_RETURN(Process process, Process::Adopt(pid));
-  state->server->Print(state->out.get(), state->err.get());
-  if (::write(state->go.get(), "g", 1) == 1) return process;
-  return absl::UnavailableError("the rank has ended");
-}
 
 ForkServer::ForkServer(asio::io_context& loop, ForkServerPlan plan, const std::string& directory,
                        Events events)
@@ -459,7 +409,17 @@ void ForkServer::Renew(std::function<void()> on_settled) {
     return asio::post(state_->loop, [state = state_] { state->Settle(); });
   }
   state_->is_ready = false;
+  state_->checking = true;
   state_->Say({"check"}, kCheckLimit);
+}
+
+void ForkServer::MakeSpares() {
+  if (!state_->is_ready || !state_->unborn.empty()) return;
+  const int missing = state_->plan.ranks - static_cast<int>(state_->forks.count());
+  if (const std::string why = WhyNoSpares(missing, ReadMemory()); !why.empty()) {
+    return LogDebug(absl::StrCat("no forks wait for the next round: ", why));
+  }
+  state_->AskForForks();
 }
 
 void ForkServer::Hush() { state_->on_settled = nullptr; }
@@ -468,34 +428,18 @@ ForkServer::End ForkServer::end() const { return state_->end; }
 const ForkServerPlan& ForkServer::plan() const { return state_->plan; }
 pid_t ForkServer::pid() const { return state_->process ? state_->process->pid() : 0; }
 
-absl::StatusOr<ForkedRank> ForkServer::Fork(const Command& command) {
+std::optional<Duration> ForkServer::import_time() const { return state_->import_time; }
+
+std::vector<pid_t> ForkServer::pids() const {
+  std::vector<pid_t> pids = state_->forks.pids();
+  if (pid() != 0) pids.push_back(pid());
+  return pids;
+}
+
+absl::StatusOr<Process> ForkServer::Fork(const Command& command) {
   if (!state_->is_ready) return absl::UnavailableError(state_->why_not);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return absl::UnavailableError(std::strerror(errno));
-  const UniqueFd its(ends[0]);
-  auto rank = std::make_unique<ForkedRank::State>();
-  rank->server = state_;
-  rank->number = absl::StrCat(++state_->forks);
-  rank->go = UniqueFd(ends[1]);
-  rank->out = UniqueFd(::fcntl(command.stdout_fd, F_DUPFD_CLOEXEC, 0));
-  rank->err = UniqueFd(::fcntl(command.stderr_fd, F_DUPFD_CLOEXEC, 0));
-  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const bool no_input = command.stdin_fd < 0;
-  std::vector<int> fds = {no_input ? null.get() : command.stdin_fd, command.stdout_fd,
-                          command.stderr_fd};
-  if (command.further_fd >= 0) fds.push_back(command.further_fd);
-  fds.push_back(its.get());
-  Words words = {"fork", rank->number, absl::StrCat(::getpid()), absl::StrJoin(command.cpus, ",")};
-  for (const std::string& entry : command.env) {
-    if (!absl::StartsWith(entry, "_=")) words.push_back(entry);
-  }
-  words.push_back(absl::StrCat("_=", state_->program));
-  if (!Send(state_->socket.native_handle(), Packed(words), fds,
-            MonotonicClock().Now() + kForkLimit)) {
-    state_->Break("it does not answer");
-    return absl::UnavailableError(state_->why_not);
-  }
-  return ForkedRank(std::move(rank));
+  return state_->forks.Become(command, state_->program,
+                              {state_->printed[0].text, state_->printed[1].text});
 }
 
 }  // namespace hlaunch

@@ -7,12 +7,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "agent/workers/fork_server/plan_fork_servers.h"
 #include "agent/workers/process/process.h"
+#include "proto/base/clock.h"
 
 namespace asio {
 class io_context;
@@ -20,38 +22,19 @@ class io_context;
 
 namespace hlaunch {
 
-// A rank that the fork server makes. It waits until Await lets it go. Movable, like
-// StartingProcess.
-class ForkedRank {
- public:
-  ForkedRank(ForkedRank&&) noexcept;
-  ~ForkedRank();  // Unless Await was called, the rank ends before it has begun.
-
-  // Waits until the rank is a child of this process, and lets it go. Call once, in the order in
-  // which ranks were begun.
-  //
-  // Errors:
-  //   Unavailable - there is no such rank; the message says why. None will come.
-  absl::StatusOr<Process> Await();
-
- private:
-  friend class ForkServer;
-  struct State;
-  explicit ForkedRank(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
-};
-
 // A Python that has imported modules and becomes ranks by fork: children of this process, in
 // sessions of their own, with the environment, descriptors and CPUs of their commands. It is a
-// child of this process, and ends with it.
+// child of this process, and ends with it. It forks before there is a command: the forks wait, and
+// are told which rank they are when their round starts, which takes no time.
 //
-// Belongs to the loop thread. The destructor kills it and reaps it; its ranks live on.
+// Belongs to the loop thread, which never waits for it. The destructor kills it and its waiting
+// forks, and reaps them; its ranks live on.
 class ForkServer {
  public:
   // Called from the loop.
   struct Events {
     std::function<void()> on_settled;  // Once: it is ready or will not be.
-    std::function<void()> on_reaped;   // Its process has ended and was reaped.
+    std::function<void()> on_reaped;   // A process of it has ended and was reaped.
   };
 
   // Starts it with the modules that WritePythonSide wrote into `directory`. It may take minutes
@@ -60,9 +43,14 @@ class ForkServer {
              Events events);
   ~ForkServer();
 
-  // Looks whether the imported files are still the same; if not, it is not ready any more. The loop
-  // calls `on_settled` then. Requires: it was settled.
+  // Looks whether the imported files are still the same; if not, it is not ready any more. Then
+  // sees to a fork for each rank of its plan. The loop calls `on_settled` then. Requires: it was
+  // settled.
   void Renew(std::function<void()> on_settled);
+
+  // Has forks made for the ranks of the next round, unless the host is short of memory. No effect
+  // if it is not ready.
+  void MakeSpares();
 
   // Calls no on_settled any more.
   void Hush();
@@ -80,20 +68,22 @@ class ForkServer {
   bool settled() const { return ready() || end() != End::kNone; }
   const ForkServerPlan& plan() const;
 
-  // Begins to make a rank; `command`'s descriptors may be closed afterwards. Several may be on
-  // their way.
+  // Makes a waiting fork the rank of `command`, whose descriptors may be closed afterwards.
   // Requires: CanBecome(plan(), command).
   //
   // Errors:
-  //   Unavailable - it is not ready, or does not answer and was ended.
-  absl::StatusOr<ForkedRank> Fork(const Command& command);
+  //   Unavailable - it is not ready, or no fork waits.
+  absl::StatusOr<Process> Fork(const Command& command);
 
-  pid_t pid() const;  // 0: it has ended and was reaped.
+  // How long its modules took to be imported; unset before it was ready.
+  std::optional<Duration> import_time() const;
+
+  std::vector<pid_t> pids() const;  // Its process and its forks that are no ranks: our children.
+  pid_t pid() const;                // 0: it has ended and was reaped.
 
  private:
-  friend class ForkedRank;
   struct State;
-  const std::shared_ptr<State> state_;  // Shared with ranks on their way and pending handlers.
+  const std::shared_ptr<State> state_;  // Shared with pending handlers.
 };
 
 }  // namespace hlaunch

@@ -10,20 +10,34 @@
 #include "agent/workers/fork_server/python_side.h"
 #include "asio/io_context.hpp"
 #include "asio/post.hpp"
+#include "asio/steady_timer.hpp"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kMostLost = 2;  // After more, something here ends them, and no more are started.
+// From the start of a round to the forks for the next one: they do not disturb the ranks' own
+// start.
+constexpr Duration kQuietTime = std::chrono::seconds(2);
 
 }  // namespace
 
+struct ForkServers::Timer {
+  asio::steady_timer timer;
+};
+
 ForkServers::ForkServers(asio::io_context& loop, std::string directory,
                          std::function<void()> on_reaped)
-    : loop_(loop), directory_(std::move(directory)), on_reaped_(std::move(on_reaped)) {}
+    : loop_(loop),
+      directory_(std::move(directory)),
+      on_reaped_(std::move(on_reaped)),
+      quiet_(new Timer{asio::steady_timer(loop)}) {}
+ForkServers::~ForkServers() = default;
 
 void ForkServers::Prepare(std::vector<ForkServerPlan> plans, std::function<void()> on_settled) {
+  quiet_->timer.cancel();
   on_settled_ = std::move(on_settled);
   servers_.remove_if([&](const ForkServer& server) {
     return std::none_of(plans.begin(), plans.end(),
@@ -67,6 +81,9 @@ void ForkServers::Settled() {
   const bool all = std::all_of(servers_.begin(), servers_.end(),
                                [](const ForkServer& server) { return server.settled(); });
   if (!all) return;
+  for (const ForkServer& server : servers_) {
+    if (server.ready()) saved_.CountServer(server.pid(), *server.import_time());
+  }
   if (auto tell = std::exchange(on_settled_, nullptr)) tell();
 }
 
@@ -75,17 +92,33 @@ void ForkServers::Hush() {
   for (ForkServer& server : servers_) server.Hush();
 }
 
-ForkServer* ForkServers::For(const Command& rank) {
+std::optional<Process> ForkServers::Fork(const Command& rank) {
   for (ForkServer& server : servers_) {
-    if (server.ready() && CanBecome(server.plan(), rank)) return &server;
+    if (!server.ready() || !CanBecome(server.plan(), rank)) continue;
+    absl::StatusOr<Process> process = server.Fork(rank);
+    if (process.ok()) {
+      saved_.CountRank(server.import_time().value_or(Duration::zero()));
+      return *std::move(process);
+    }
+    LogInfo(absl::StrCat("a rank starts in the normal way: ", process.status().message()));
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+void ForkServers::ExpectAnotherRound() {
+  quiet_->timer.expires_after(kQuietTime);
+  quiet_->timer.async_wait(
+      [this, life = std::weak_ptr<bool>(life_)](const asio::error_code& error) {
+        if (error || life.expired()) return;
+        for (ForkServer& server : servers_) server.MakeSpares();
+      });
 }
 
 std::vector<pid_t> ForkServers::pids() const {
   std::vector<pid_t> pids;
   for (const ForkServer& server : servers_) {
-    if (server.pid() != 0) pids.push_back(server.pid());
+    const std::vector<pid_t> its = server.pids();
+    pids.insert(pids.end(), its.begin(), its.end());
   }
   return pids;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "agent/workers/worker/worker_env.h"
 #include "proto/contract/env_contract.h"
@@ -79,6 +80,10 @@ std::string WhyNot(const Command& rank, const PythonCall& call) {
 
 }  // namespace
 
+std::string NamesOf(const Preload& preload) {
+  return preload.automatic ? "auto" : absl::StrJoin(preload.modules, ",");
+}
+
 bool CanBecome(const ForkServerPlan& plan, const Command& rank) {
   return rank.argv == plan.command.argv && rank.memory_node == plan.command.memory_node &&
          rank.working_directory == plan.command.working_directory;
@@ -106,7 +111,7 @@ ForkServerPlans PlanForkServers(const Preload& preload, const std::vector<Comman
         });
     const auto index = static_cast<size_t>(found - result.plans.begin());
     if (found == result.plans.end()) {
-      result.plans.push_back({rank, std::move(call), preload, {}});
+      result.plans.push_back({rank, std::move(call), preload, {}, 1});
       unshared.emplace_back();
       Share(rank, result.plans.back(), unshared.back());
     } else if (!CanBecome(*found, rank)) {
@@ -117,6 +122,7 @@ ForkServerPlans PlanForkServers(const Preload& preload, const std::vector<Comman
       result.plans.clear();
       return result;
     } else {
+      ++found->ranks;
       std::vector<int>& cpus = found->command.cpus;
       cpus.insert(cpus.end(), rank.cpus.begin(), rank.cpus.end());
       std::sort(cpus.begin(), cpus.end());

@@ -20,6 +20,7 @@ struct ForkServerPlan {
   PythonCall call;
   Preload preload;
   std::vector<std::string> unshared;  // The names of the other variables that ranks have.
+  int ranks = 1;                      // How many ranks it makes in a round.
 
   // True if a server that was made by `other` serves as well.
   bool IsServedBy(const ForkServerPlan& other) const;
@@ -34,6 +35,9 @@ struct ForkServerPlans {
 // Decides which of the `ranks`, by local rank, can be forked, and from what: one server for each
 // NUMA node whose memory they prefer. Pure.
 ForkServerPlans PlanForkServers(const Preload& preload, const std::vector<Command>& ranks);
+
+// The modules as a fork server is told them: with commas between them, or "auto". Pure.
+std::string NamesOf(const Preload& preload);
 
 // True if a server of `plan` can become this rank. Pure.
 bool CanBecome(const ForkServerPlan& plan, const Command& rank);

@@ -38,6 +38,18 @@ bool IsUnfit(absl::string_view x) {
 
 }  // namespace
 
+std::string KindOf(const PythonCall& call) {
+  switch (call.kind) {
+    case PythonCall::Kind::kScript:
+      return "script";
+    case PythonCall::Kind::kModule:
+      return "module";
+    case PythonCall::Kind::kCode:
+      break;
+  }
+  return "code";
+}
+
 PythonCall ReadPythonCall(const std::vector<std::string>& argv) {
   if (argv.empty() || !IsPython(argv[0])) return No("the ranks' program is not Python itself");
   for (size_t i = 1; i < argv.size(); ++i) {

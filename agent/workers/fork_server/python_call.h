@@ -16,6 +16,9 @@ struct PythonCall {
   std::string why_not;  // Set if no fork of a Python can stand for this command.
 };
 
+// "script", "module" or "code". Pure.
+std::string KindOf(const PythonCall& call);
+
 // Reads `argv`, the command line of a rank. Pure.
 PythonCall ReadPythonCall(const std::vector<std::string>& argv);
 

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 namespace hlaunch {
 namespace {
@@ -70,9 +72,12 @@ A message is its length in four bytes and words that end with a zero byte. The a
   plan MODULES KIND SCRIPT NAMES  what to import, for which script, and the variables that ranks do
                                   not share; all of these are lists with commas but for the script
   check                           whether the imported files are still the same
-  fork NUMBER AGENT CPUS ENTRY... become a rank; with its descriptors and one that says go
+  fork                            make a fork for each of the sockets that come with it
 and the server
-  at MODULE, skip MODULE WHY, ready MODULES, same, changed FILE, rank NUMBER PID, no NUMBER WHY
+  at MODULE PID, skip MODULE WHY, ready MODULES PID, same, changed FILE,
+  forked WHY NUMBER:PID...        for each fork the number of its socket, and why some are missing
+Each fork waits until the agent says, by the fork's own socket,
+  rank AGENT CPUS ENTRY...        become this rank; with its descriptors
 """
 
 import _socket
@@ -86,9 +91,7 @@ import stat
 import sys
 import time
 
-# What --preload auto imports. Each was seen to leave one thread, no device and no descriptor, and
-# ranks forked from it to do what ranks do that import it themselves.
-KNOWN = ("accelerate", "lightning", "numpy", "torch", "transformers")
+KNOWN = "@KNOWN@".split()  # What --preload auto imports; see kKnownToFork.
 
 # What must not be imported before a fork, and why.
 UNFIT = {
@@ -143,19 +146,19 @@ def serve_until_forked():
         sys.path.remove(folder)
         sys.path_importer_cache.pop(folder, None)
     if not loaded:
-        link.say("ready", "")
+        link.say("ready", "", str(os.getpid()))
         os._exit(0)
     files = stamps()
-    gc.collect()
-    gc.freeze()
-    link.say("ready", ",".join(loaded))
+    gc.freeze()  # No collection before it: it would take time, and a rank has none as it begins.
+    link.say("ready", ",".join(loaded), str(os.getpid()))
     while True:
         words, fds = link.take()
         if words[0] == "check":
             changed = [path for path, stamp in files.items() if stamp_of(path) != stamp]
             link.say(*(("changed", changed[0]) if changed else ("same",)))
-        elif fork(link, words[1], fds):
-            return link, libc, words, fds, kinds
+        elif fork(link, fds):
+            words, fds = link.take()
+            return link, libc, words, fds, kinds, loaded
 
 
 class Link:
@@ -166,6 +169,10 @@ class Link:
         os.dup2(fd, number, inheritable=False)
         os.close(fd)
         self.socket = _socket.socket(fileno=number)
+
+    def move_to(self, fd):
+        """From now on `fd` is the socket."""
+        os.dup2(fd, self.socket.fileno(), inheritable=False)
 
     def say(self, *words):
         data = b"".join(os.fsencode(word) + b"\0" for word in words)
@@ -180,7 +187,7 @@ class Link:
     def _read(self, size, fds):
         data = b""
         while len(data) < size:
-            part, extra, _, _ = self.socket.recvmsg(size - len(data), 256,
+            part, extra, _, _ = self.socket.recvmsg(size - len(data), 4096,
                                                     _socket.MSG_CMSG_CLOEXEC)
             if not part:
                 os._exit(0)  # The agent is gone, or needs no fork server any more.
@@ -209,20 +216,25 @@ class Plan:
 
     def imports(self):
         """The modules of KNOWN that the script imports by itself, in its order."""
+        return [name for name in self.all_imports() if name.partition(".")[0] in KNOWN]
+
+    def all_imports(self):
         import ast
-        with open(self._source(), "rb") as file:
-            tree = ast.parse(file.read())
         found = []
-        for node in top_level(tree, ast):
+        for node in top_level(ast.parse(self._source()), ast):
             if isinstance(node, ast.Import):
                 found.extend(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
                 found.append(node.module)
-        return [name for name in dict.fromkeys(found) if name.partition(".")[0] in KNOWN]
+        return list(dict.fromkeys(found))
 
     def _source(self):
-        if self.kind == "script":
-            return self._file()
+        if self.kind == "code":
+            return self.script
+        with open(self._file() if self.kind == "script" else self._module_file(), "rb") as file:
+            return file.read()
+
+    def _module_file(self):
         from importlib.machinery import PathFinder
         path = None
         for name in self.script.split("."):  # Without running the packages.
@@ -268,8 +280,8 @@ def preload(link, libc, plan, names):
         if name.partition(".")[0] in UNFIT:
             link.say("skip", name, UNFIT[name.partition(".")[0]])
             continue
-        link.say("at", name)
         parent = os.getpid()
+        link.say("at", name, str(parent))
         reads, writes = os.pipe()
         child = os.fork()
         if child == 0:
@@ -283,7 +295,7 @@ def preload(link, libc, plan, names):
             loaded.append(name)
             continue
         os.close(writes)
-        why = verdict(reads, child, lambda: link.say("at", name))
+        why = verdict(reads, child, lambda: link.say("at", name, str(parent)))
         os.close(reads)
         if why is None:
             os.waitpid(child, 0)
@@ -454,60 +466,66 @@ def kind_of(fd):
         return None
 
 
-def fork(link, number, fds):
-    """Returns True in the new process, once the agent that is its parent says go. The process
-    between the server and the rank ends at once, so the rank becomes the agent's child."""
-    why = "it has threads now" if len(os.listdir("/proc/self/task")) > 1 else ""
-    if len(fds) > 4 and "3" in descriptors() and fds[0] != 3:
-        why = "a module holds the descriptor of MPI's server"
-    if why:
-        for fd in fds:
-            os.close(fd)
-        link.say("no", number, why)
-        return False
-    reads, writes = os.pipe()
-    try:
-        between = os.fork()
-    except OSError as error:
-        between = None
-        link.say("no", number, str(error))
-    if between == 0:
-        rank = 0
+def fork(link, sockets):
+    """Makes a fork for each socket, and returns True in these. They lead sessions of their own, and
+    the process between them and the server has ended, once the agent hears of them: so they are its
+    children."""
+    why, made = "", b""
+    if len(os.listdir("/proc/self/task")) > 1:
+        why = "it has threads now"
+    else:
+        reads, writes = os.pipe()
         try:
-            rank = os.fork()
-        except OSError:
-            os._exit(1)
-        if rank != 0:
-            os.write(writes, str(rank).encode())
+            between = os.fork()
+        except OSError as error:
+            between, why = None, "it cannot fork: %s" % error
+        if between == 0:
+            os.close(reads)
+            if become_between(link, sockets, writes):
+                return True
             os._exit(0)
-        os.close(reads)
         os.close(writes)
-        go = fds.pop()
-        if os.read(go, 1) != b"g":
-            os._exit(0)
-        os.close(go)
-        return True
-    os.close(writes)
-    for fd in fds:
+        while between is not None:  # Until each fork has said its name, or has ended.
+            part = os.read(reads, 65536)
+            made += part
+            if not part:
+                break
+        os.close(reads)
+        if between is not None and os.waitpid(between, 0)[1] != 0:
+            why = "it cannot fork"
+    for fd in sockets:
         os.close(fd)
-    if between is not None:
-        pid = os.read(reads, 32)
-        os.waitpid(between, 0)
-        link.say(*(("rank", number, pid.decode()) if pid else ("no", number, "it cannot fork")))
-    os.close(reads)
+    link.say("forked", why, made.decode())
     return False
 
 
-def begin(link, libc, words, fds, kinds):
+def become_between(link, sockets, writes):
+    """Returns True in each fork."""
+    for index, fd in enumerate(sockets):
+        try:
+            if os.fork() != 0:
+                continue
+        except OSError:
+            os._exit(1)
+        os.setsid()
+        link.move_to(fd)
+        os.write(writes, b"%d:%d " % (index, os.getpid()))
+        for number in (writes, *sockets):
+            os.close(number)
+        return True
+    return False
+
+
+def begin(link, libc, words, fds, kinds, loaded):
     """Makes this process what a rank is before its Python reads the script."""
-    agent, cpus, entries = int(words[2]), words[3], words[4:]
+    agent, cpus, entries = int(words[1]), words[2], words[3:]
     os.environ.clear()
     for entry in entries:
         name, _, value = entry.partition("=")
         os.environ[name] = value
-    os.setsid()
     die_with(libc, agent)
     link.socket.close()
+    held = len(fds) > 3 and fds[0] != 3  # A module has the number of MPI's descriptor.
     for target, fd in enumerate(fds):  # They are in ascending order, from 3.
         if fd != target:
             os.dup2(fd, target)
@@ -521,12 +539,16 @@ def begin(link, libc, words, fds, kinds):
             os.sched_setaffinity(0, [int(cpu) for cpu in cpus.split(",")])
         except OSError:
             pass  # As when the agent starts it: it runs without.
-    if in_bad_fork():
+    if held or in_bad_fork():
         start_anew()
     for number, name, mode in (0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"):
         if kind_of(number) != kinds[number]:
             renew_stream(number, name, mode)
     mend()
+    # What is frozen is not freed as Python ends, of which some libraries complain. To free it takes
+    # as long as many an import; those of KNOWN were seen not to mind.
+    if not all(name.partition(".")[0] in KNOWN for name in loaded):
+        atexit.register(gc.unfreeze)
 
 
 def in_bad_fork():
@@ -587,9 +609,42 @@ def mend():
         module = sys.modules.get(name)
         if module is not None:
             module.rank_zero_only.rank = eval(value, vars(module))
-    # What is frozen is not freed as Python ends, of which some libraries complain.
-    atexit.register(gc.unfreeze)
+
+
+def preview(names, kind, script):
+    """Prints what a server would import, and what not and why. Imports and runs none of it."""
+    from importlib.machinery import PathFinder
+    plan = Plan(["plan", names, kind, script, ""])
+    sys.path[:0] = plan.first_path
+    automatic = names == "auto"
+    standard = set(getattr(sys, "stdlib_module_names", ())) | set(sys.builtin_module_names)
+    for name in plan.all_imports() if automatic else plan.names:
+        top = name.partition(".")[0]
+        if top in UNFIT:
+            why = UNFIT[top]
+        elif automatic and top not in KNOWN:
+            why = "" if top in standard else "auto does not know it; it can be named"
+            if not why:
+                continue
+        elif top not in sys.modules and PathFinder.find_spec(top) is None and top not in standard:
+            why = "there is no such module"
+        else:
+            why = ""
+        print("hlaunch's answer:", name, why)
 )py";
+
+// Read as the script of a Python, with the words of `plan` behind it.
+constexpr char kPreview[] = R"py(
+try:
+    preview(*sys.argv[1:4])
+    print("hlaunch's end")
+except Exception as error:
+    print("%s: %s" % (type(error).__name__, str(error).partition("\n")[0]))
+)py";
+
+std::string Server() {
+  return absl::StrReplaceAll(kServer, {{"@KNOWN@", absl::StrJoin(kKnownToFork, " ")}});
+}
 
 absl::Status Cannot(const std::string& path, const std::string& why) {
   return absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", why));
@@ -601,8 +656,8 @@ absl::Status WritePythonSide(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) return Cannot(directory, error.message());
-  for (const auto& [name, text] :
-       {std::pair("sitecustomize.py", kSite), std::pair("hlaunch_fork_server.py", kServer)}) {
+  for (const auto& [name, text] : {std::pair("sitecustomize.py", std::string(kSite)),
+                                   std::pair("hlaunch_fork_server.py", Server())}) {
     const std::string path = absl::StrCat(directory, "/", name);
     std::ofstream file(path, std::ios::trunc);
     file << text;
@@ -611,5 +666,7 @@ absl::Status WritePythonSide(const std::string& directory) {
   }
   return absl::OkStatus();
 }
+
+std::string PreviewScript() { return absl::StrCat(Server(), kPreview); }
 
 }  // namespace hlaunch

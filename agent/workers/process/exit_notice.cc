@@ -4,6 +4,7 @@
 #include "agent/workers/process/exit_notice.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -11,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <memory>
 
 namespace hlaunch {
@@ -58,6 +62,16 @@ bool KernelHasPidfds() {
     return own.valid() || (errno != ENOSYS && errno != EPERM);
   }();
   return has;
+}
+
+UniqueFd OpenPidfd(pid_t pid) {
+  return UniqueFd(KernelHasPidfds() ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+}
+
+bool AwaitExitNotice(int fd, Instant deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - MonotonicClock().Now());
+  pollfd exited = {fd, POLLIN, 0};
+  return ::poll(&exited, 1, static_cast<int>(std::max<int64_t>(left.count(), 0))) == 1;
 }
 
 UniqueFd NoticeExit(pid_t pid) {

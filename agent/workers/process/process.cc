@@ -209,7 +209,11 @@ absl::StatusOr<Process> Process::Spawn(Command command) {
 }
 
 absl::StatusOr<Process> Process::Adopt(pid_t pid) {
-  UniqueFd pidfd(KernelHasPidfds() ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
+  siginfo_t info = {};
+  if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+    return absl::FailedPreconditionError("its forks do not become children of hlaunch");
+  }
+  UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd.valid()) pidfd = NoticeExit(pid);
   if (!pidfd.valid()) return absl::ResourceExhaustedError("nothing tells of its exit");
   return Process(pid, std::move(pidfd), "");

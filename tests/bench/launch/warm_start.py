@@ -3,18 +3,30 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """How long ranks wait for their imports under torchrun and hlaunch, with and without --preload.
 
-    tests/bench/launch/warm_start.py [--python PYTHON] [--import torch] [--ranks 8] [--runs 3]
+    tests/bench/launch/warm_start.py [--python PYTHON] [--script torch|lightning|MODULE] [--ranks 8]
+                                     [--runs 3] [--work 4] [--calls]
 
-PYTHON has the module, and torch for torchrun. In each run rank 1 ends with 1 once all ranks are
-behind their imports, and the second round ends well. The launchers take turns. Prints the medians:
-seconds until all ranks of the first round stand behind their imports, seconds from the death until
-all ranks of the second round do, and processor seconds of the whole job.
+PYTHON has the module, and torch for torchrun. In each run all ranks wait behind their imports for
+--work seconds; then rank 1 (of one rank: rank 0) ends with 1, and in the second round all ranks wait
+for each other behind their imports and end well. The launchers take turns. Prints medians:
+
+    start       seconds until all ranks of the first round stand behind their imports
+    restart     seconds from the exit of a rank's script until all ranks of the second round do
+    ended       the same from the moment at which that rank's process has ended
+    processor   processor seconds of the whole job
+    memory      MiB that all its processes hold during the first round; shared pages count once (PSS)
+    read        MiB that they had read by then, by calls (rchar), also from the page cache
+
+--calls runs each launcher once more under strace, and prints how many calls that name files
+(openat, stat, readlink and their like) a whole job makes: what a network file system has to answer.
 """
 
 import argparse
 import os
 import pathlib
+import re
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -22,67 +34,149 @@ import tempfile
 import time
 
 HLAUNCH = pathlib.Path(os.environ.get("HLAUNCH_BIN", "build/bin")).resolve() / "hlaunch"
+MODULES = {"lightning": "lightning.pytorch"}
 SCRIPT = """
 import os
 import time
 import MODULE
 
-count, rank = os.environ["TORCHELASTIC_RESTART_COUNT"], os.environ["RANK"]
-with open("behind", "a") as file:
-    file.write("%s %r\\n" % (count, time.time()))
-while count == "0":
-    with open("behind") as file:
-        if len(file.readlines()) >= int(os.environ["WORLD_SIZE"]) and rank == "1":
-            with open("died", "w") as died:
-                died.write(repr(time.time()))
-            raise SystemExit(1)
+count, rank, size = (os.environ[name] for name in ("TORCHELASTIC_RESTART_COUNT", "RANK", "WORLD_SIZE"))
+with open("behind" + count, "a") as file:
+    file.write("%r\\n" % time.time())
+
+
+def lines():
+    with open("behind" + count) as file:
+        return len(file.readlines())
+
+
+while lines() < int(size) or (count == "0" and not os.path.exists("go")):
     time.sleep(0.01)
+if count == "0":
+    if rank == str(min(1, int(size) - 1)):
+        with open("died", "w") as died:
+            died.write("%d %r" % (os.getpid(), time.time()))
+        raise SystemExit(1)
+    time.sleep(60)
 """
 
 
-def measure(command, script):
+def processes_below(root):
+    """The pids of `root` and of all its descendants."""
+    children = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit():
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry.name))
+        except OSError:
+            pass
+    found = [root]
+    for pid in found:
+        found.extend(children.get(pid, ()))
+    return found
+
+
+def held(root):
+    """PSS and rchar in MiB of all processes of a job."""
+    pss = read = 0
+    for pid in processes_below(root):
+        try:
+            rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+            pss += int(re.search(r"^Pss: +(\d+) kB", rollup, re.M)[1])
+            read += int(re.search(r"^rchar: (\d+)", pathlib.Path(f"/proc/{pid}/io").read_text())[1])
+        except (OSError, TypeError):
+            pass
+    return pss / 1024, read / 2**20
+
+
+def wait_until(condition, job, what):
+    deadline = time.time() + 300
+    while not condition():
+        if job.poll() is not None or time.time() > deadline:
+            sys.exit(f"{what} never came; the job said\n{job.stdout.read()}")
+        time.sleep(0.005)
+
+
+def lines(path):
+    return path.read_text(encoding="ascii").splitlines() if path.exists() else []
+
+
+def measure(command, script, options):
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        (place / "script.py").write_text(script, encoding="utf-8")
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+        with subprocess.Popen([*command, str(place / "script.py")], cwd=folder, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
+            wait_until(lambda: len(lines(place / "behind0")) == options.ranks, job, "the first round")
+            time.sleep(options.work)  # hlaunch makes forks for the next round meanwhile.
+            memory, read = held(job.pid)
+            (place / "go").touch()
+            wait_until(lambda: len(lines(place / "died")) == 1, job, "the death")
+            pid = int(lines(place / "died")[0].split()[0])
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), job, "the end of the rank")
+            ended = time.time()
+            told = job.communicate(timeout=600)[0]
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if job.returncode != 0:
+            sys.exit(f"{' '.join(command)} ended with {job.returncode}:\n{told}")
+        first, second = (max(map(float, lines(place / f"behind{count}"))) for count in "01")
+        died = float(lines(place / "died")[0].split()[1])
+        return (first - began, second - died, second - ended,
+                after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, memory, read)
+
+
+def file_calls(command, script):
+    """How many calls with a file's name a job makes that ends well at once."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "script.py")
-        path.write_text(script, encoding="utf-8")
-        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
-        done = subprocess.run([*command, str(path)], cwd=folder, check=False, timeout=600,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}")
-        rounds = {"0": [], "1": []}
-        for line in pathlib.Path(folder, "behind").read_text(encoding="utf-8").splitlines():
-            count, when = line.split()
-            rounds[count].append(float(when))
-        died = float(pathlib.Path(folder, "died").read_text(encoding="utf-8"))
-        return (max(rounds["0"]) - began, max(rounds["1"]) - died,
-                after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        path.write_text(script.replace('if count == "0":\n', "if False:\n", 1)
+                        .replace('(count == "0" and not os.path.exists("go"))', "False"),
+                        encoding="utf-8")
+        subprocess.run(["strace", "-f", "-c", "-o", f"{folder}/calls", "-e", "trace=%file", *command,
+                        str(path)], cwd=folder, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=900)
+        total = [line.split() for line in pathlib.Path(folder, "calls").read_text().splitlines()][-1]
+        return int(total[3])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", default=sys.executable)
-    parser.add_argument("--import", dest="module", default="torch")
+    parser.add_argument("--script", "--import", dest="module", default="torch")
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--work", type=float, default=4)
+    parser.add_argument("--calls", action="store_true")
     options = parser.parse_args()
     os.environ["PYTHON_EXEC"] = options.python
-    script = SCRIPT.replace("MODULE", options.module)
+    module = MODULES.get(options.module, options.module)
+    script = SCRIPT.replace("MODULE", module)
     words = ["--nproc-per-node", str(options.ranks), "--max-restarts", "1"]
+    if options.ranks == 1:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # Else torch starts threads and is left out.
     launchers = {
         "torchrun": [options.python, "-m", "torch.distributed.run", "--standalone", *words],
-        "hlaunch": [str(HLAUNCH), *words],
-        "hlaunch --preload": [str(HLAUNCH), *words, "--preload", options.module],
+        "hlaunch": [str(HLAUNCH), *words, "--preload", "off"],
+        "hlaunch --preload": [str(HLAUNCH), *words, "--preload", module],
     }
     figures = {name: [] for name in launchers}
     for _ in range(options.runs):
         for name, command in launchers.items():
-            figures[name].append(measure(command, script))
-    print(f"{options.ranks} ranks, import {options.module}, medians of {options.runs}")
-    print(f"{'':20}{'start':>10}{'restart':>10}{'processor':>12}")
+            figures[name].append(measure(command, script, options))
+    print(f"{options.ranks} ranks, import {module}, medians of {options.runs}")
+    print(f"{'':20}{'start':>10}{'restart':>10}{'ended':>10}{'processor':>12}{'memory':>12}{'read':>12}")
     for name, runs in figures.items():
-        start, restart, processor = (statistics.median(column) for column in zip(*runs))
-        print(f"{name:20}{start:8.2f} s{restart:8.2f} s{processor:10.2f} s")
+        start, restart, ended, processor, memory, read = (statistics.median(column)
+                                                          for column in zip(*runs))
+        print(f"{name:20}{start:8.2f} s{restart:8.2f} s{ended:8.2f} s{processor:10.2f} s"
+              f"{memory:8.0f} MiB{read:8.0f} MiB")
+    if options.calls:
+        if not shutil.which("strace"):
+            sys.exit("--calls needs strace")
+        for name, command in launchers.items():
+            print(f"{name:20}{file_calls(command, script):10} calls with a file's name")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,15 @@ TEST(PythonResult, NamesThePythonAndItsTorch) {
   EXPECT_EQ(detail["torch"], "2.5.1+cpu");
 }
 
+TEST(PythonResult, NamesWhatCanBePreloaded) {
+  const CheckResult result = PythonResult(
+      "/p", Said("hlaunch's answer: 3.11.2 2.14.1\nhlaunch's list: numpy torch\nbye\n"));
+  EXPECT_EQ(result.reason,
+            "/p is Python 3.11.2, with torch 2.14.1; --preload auto can import numpy, torch");
+  const auto preload = nlohmann::json::parse(result.detail)["preload"];
+  EXPECT_EQ(preload, nlohmann::json({"numpy", "torch"}));
+}
+
 TEST(PythonResult, SaysThatThereIsNoTorch) {
   const CheckResult result = PythonResult("/p", Said("hlaunch's answer: 3.11.2 \n"));
   EXPECT_EQ(result.reason, "/p is Python 3.11.2, without torch");

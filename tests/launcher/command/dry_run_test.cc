@@ -62,13 +62,29 @@ TEST(DescribeJob, NamesEachProgram) {
 
 TEST(DescribeJob, SaysWhatIsPreloadedOrWhyNothing) {
   const auto text = [](std::vector<const char*> words) {
-    words.insert(words.begin(), {"--nproc-per-node=2", "--preload=torch,numpy"});
+    words.insert(words.begin(), "--nproc-per-node=2");
     const Job job = Make(std::move(words));
     return DescribeJob(job.options, job.spec, "works alone");
   };
-  EXPECT_THAT(text({"/usr/bin/python3", "train.py"}), HasSubstr("\npreload      torch, numpy\n"));
-  EXPECT_THAT(text({"/bin/train"}),
+  EXPECT_THAT(text({"--preload=json,ast", "/usr/bin/python3", "train.py"}),
+              HasSubstr("\npreload      json, ast\n"));
+  EXPECT_THAT(text({"--preload=json,jax,no_such", "/usr/bin/python3", "train.py"}),
+              HasSubstr("\npreload      json; not jax: its threads do not live through a fork; "
+                        "not no_such: there is no such module\n"));
+  EXPECT_THAT(text({"--preload=json", "/bin/train"}),
               HasSubstr("\npreload      nothing: the ranks' program is not Python itself\n"));
+}
+
+TEST(DescribeJob, NamesWhatPreloadAutoFindsInTheScript) {
+  const auto text = [](const char* code) {
+    const Job job = Make(
+        {"--nproc-per-node=2", "--preload=auto", "--no-python", "/usr/bin/python3", "-c", code});
+    return DescribeJob(job.options, job.spec, "works alone");
+  };
+  EXPECT_THAT(text("import os, no_such, jax.numpy"),
+              HasSubstr("\npreload      nothing; not no_such: auto does not know it; it can be "
+                        "named; not jax.numpy: its threads do not live through a fork\n"));
+  EXPECT_THAT(text("import ("), HasSubstr("\npreload      not known: SyntaxError: "));
 }
 
 TEST(DescribeJob, IsJsonOnRequest) {

@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <optional>
 
@@ -56,7 +58,7 @@ class ForkServerOf : public ::testing::Test {
     Write("big.py", big);
     rank_.argv = {python_, "-u", folder_ + "/script.py", "word"};
     rank_.env = {"PATH=/usr/bin:/bin"};
-    ForkServerPlan plan{rank_, ReadPythonCall(rank_.argv), {false, {"big"}}, {"RANK"}};
+    ForkServerPlan plan{rank_, ReadPythonCall(rank_.argv), {false, {"big"}}, {"RANK"}, 2};
     server_.emplace(loop_, plan, folder_ + "/side",
                     ForkServer::Events{[this] { settled_ = true; }, {}});
     AwaitSettled();
@@ -68,7 +70,14 @@ class ForkServerOf : public ::testing::Test {
     settled_ = false;
   }
 
-  absl::StatusOr<ForkedRank> Fork(int rank) {
+  void Await(const std::function<bool()>& what) {
+    while (!what()) loop_.run_one();
+  }
+
+  // The forks that wait, without the server.
+  size_t Waiting() const { return server_->pids().size() - 1; }
+
+  absl::StatusOr<Process> Fork(int rank) {
     Command command = rank_;
     command.env.push_back("RANK=" + std::to_string(rank));
     command.env.push_back("NOT_SHARED=1");
@@ -94,28 +103,87 @@ ExitStatus Reap(Process& process) {
 
 TEST_F(ForkServerOf, BecomesRanksThatAreOurChildrenInSessionsOfTheirOwn) {
   ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
-  absl::StatusOr<ForkedRank> first = Fork(0), second = Fork(1);
-  ASSERT_TRUE(first.ok() && second.ok());
-  absl::StatusOr<Process> one = first->Await(), other = second->Await();
+  absl::StatusOr<Process> one = Fork(0), other = Fork(1);
   ASSERT_TRUE(one.ok()) << one.status();
   ASSERT_TRUE(other.ok()) << other.status();
   const auto entry = ReadProcess(one->pid());
   ASSERT_TRUE(entry);
   EXPECT_EQ(entry->parent, ::getpid());
+  EXPECT_EQ(entry->session, one->pid());
   EXPECT_EQ(Reap(*one).exit_code, 7);
   EXPECT_EQ(Reap(*other).exit_code, 7);
   EXPECT_EQ(Content(OutOf(0)), "0 False True ['word']\n");
   EXPECT_EQ(Content(OutOf(1)), "1 False True ['word']\n");
 }
 
-TEST_F(ForkServerOf, EndsARankThatNobodyLetsGo) {
+TEST_F(ForkServerOf, LeavesNoForkThatNobodyNeeds) {
   ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
-  { absl::StatusOr<ForkedRank> forgotten = Fork(0); }
-  absl::StatusOr<ForkedRank> rank = Fork(1);
-  absl::StatusOr<Process> process = rank->Await();
-  ASSERT_TRUE(process.ok()) << process.status();
-  EXPECT_EQ(Reap(*process).exit_code, 7);
-  EXPECT_EQ(Content(OutOf(0)), "");
+  EXPECT_EQ(Waiting(), 2U);
+  server_.reset();
+  EXPECT_FALSE(HasChildren());
+}
+
+TEST_F(ForkServerOf, MakesForksForTheNextRoundInAdvance) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  for (int round = 0; round < 3; ++round) {
+    absl::StatusOr<Process> one = Fork(0), other = Fork(1);
+    ASSERT_TRUE(one.ok() && other.ok());
+    EXPECT_EQ(Waiting(), 0U);
+    EXPECT_TRUE(absl::IsUnavailable(Fork(2).status()));
+    server_->MakeSpares();
+    Await([this] { return Waiting() == 2; });
+    EXPECT_EQ(Reap(*one).exit_code, 7);
+    EXPECT_EQ(Reap(*other).exit_code, 7);
+    const std::vector<pid_t> spares = server_->pids();
+    server_->Renew([this] { settled_ = true; });
+    AwaitSettled();
+    EXPECT_TRUE(server_->ready());
+    EXPECT_EQ(server_->pids(), spares);
+  }
+}
+
+TEST_F(ForkServerOf, ReplacesAForkThatWasKilled) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  ::kill(server_->pids().front(), SIGKILL);
+  Await([this] { return Waiting() == 1; });
+  EXPECT_TRUE(server_->ready());
+  server_->Renew([this] { settled_ = true; });
+  AwaitSettled();
+  EXPECT_EQ(Waiting(), 2U);
+}
+
+TEST_F(ForkServerOf, PassesOverAForkThatHasJustDied) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  const pid_t dies = server_->pids().front();
+  ::kill(dies, SIGKILL);
+  siginfo_t info = {};
+  ::waitid(P_PID, static_cast<id_t>(dies), &info, WEXITED | WNOWAIT);
+  absl::StatusOr<Process> rank = Fork(0);
+  ASSERT_TRUE(rank.ok()) << rank.status();
+  EXPECT_EQ(Reap(*rank).exit_code, 7);
+}
+
+TEST_F(ForkServerOf, RenewsWhileForksAreBeingMade) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  absl::StatusOr<Process> one = Fork(0), other = Fork(1);
+  server_->MakeSpares();
+  server_->Renew([this] { settled_ = true; });
+  AwaitSettled();
+  EXPECT_TRUE(server_->ready());
+  EXPECT_EQ(Waiting(), 2U);
+  Reap(*one);
+  Reap(*other);
+}
+
+// More variables than a socket holds: such a rank starts in the normal way.
+TEST_F(ForkServerOf, DoesNotWaitForAForkThatDoesNotRead) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  for (int i = 0; i < 20; ++i) {
+    rank_.env.push_back("BIG" + std::to_string(i) + "=" + std::string(100'000, 'x'));
+  }
+  for (const pid_t pid : server_->pids()) ::kill(pid, SIGSTOP);
+  EXPECT_TRUE(absl::IsUnavailable(Fork(0).status()));
+  for (const pid_t pid : server_->pids()) ::kill(pid, SIGCONT);
 }
 
 TEST_F(ForkServerOf, RefusesWhatIsNotSafeToForkFrom) {
@@ -160,7 +228,7 @@ TEST_F(ForkServerOf, StartsARankAnewIfItsDeviceWouldNotWorkInAFork) {
                     "torch = sys.modules['torch'] = types.ModuleType('torch'); "
                     "torch._C = types.SimpleNamespace(_cuda_isInBadFork=lambda: True)")
                   .ready());
-  absl::StatusOr<Process> rank = Fork(0)->Await();
+  absl::StatusOr<Process> rank = Fork(0);
   ASSERT_TRUE(rank.ok()) << rank.status();
   EXPECT_EQ(Reap(*rank).exit_code, 7);
   EXPECT_EQ(Content(OutOf(0)), "0 True True ['word']\n");
@@ -177,22 +245,19 @@ TEST_F(ForkServerOf, IsReplacedOnceAFileHasChanged) {
   EXPECT_EQ(server_->end(), ForkServer::End::kChanged);
 }
 
-TEST_F(ForkServerOf, IsGivenUpIfItIsKilledOrStandsStill) {
-  for (const int signal : {SIGKILL, SIGSTOP}) {
-    ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
-    ::kill(-server_->pid(), signal);
-    absl::StatusOr<ForkedRank> rank = Fork(0);
-    const absl::Status status = rank.ok() ? rank->Await().status() : rank.status();
-    EXPECT_TRUE(absl::IsUnavailable(status));
-    EXPECT_EQ(server_->end(), ForkServer::End::kLost);
-  }
+TEST_F(ForkServerOf, IsGivenUpWithItsForksIfItIsKilled) {
+  ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
+  ::kill(-server_->pid(), SIGKILL);
+  Await([this] { return server_->end() != ForkServer::End::kNone && server_->pids().empty(); });
+  EXPECT_EQ(server_->end(), ForkServer::End::kLost);
+  EXPECT_TRUE(absl::IsUnavailable(Fork(0).status()));
 }
 
 TEST_F(ForkServerOf, PrintsInEachRankWhatTheModulePrinted) {
   ASSERT_TRUE(Start("import os, sys; print('out'); print('err', file=sys.stderr); "
                     "made = os.getpid()")
                   .ready());
-  absl::StatusOr<Process> rank = Fork(0)->Await();
+  absl::StatusOr<Process> rank = Fork(0);
   Reap(*rank);
   EXPECT_THAT(Content(OutOf(0)), HasSubstr("out\n"));
   EXPECT_THAT(Content(OutOf(0)), HasSubstr("err\n"));
