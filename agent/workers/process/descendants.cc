@@ -153,11 +153,6 @@ std::optional<std::vector<pid_t>> ReadChildren() {
   return found;
 }
 
-// Not ::pidfd_open: glibc 2.36 declares it without extern "C".
-UniqueFd OpenPidfd(pid_t pid) {
-  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-}
-
 bool Reap(pid_t pid) {
   siginfo_t info = {};
   return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG) == 0 &&

@@ -64,6 +64,7 @@ bool KernelHasPidfds() {
   return has;
 }
 
+// Not ::pidfd_open: glibc 2.36 declares it without extern "C".
 UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(KernelHasPidfds() ? static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)) : -1);
 }

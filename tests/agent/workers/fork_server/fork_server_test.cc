@@ -178,7 +178,7 @@ TEST_F(ForkServerOf, RenewsWhileForksAreBeingMade) {
 // More variables than a socket holds: such a rank starts in the normal way.
 TEST_F(ForkServerOf, DoesNotWaitForAForkThatDoesNotRead) {
   ASSERT_TRUE(Start("import os; made = os.getpid()").ready());
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 60; ++i) {
     rank_.env.push_back("BIG" + std::to_string(i) + "=" + std::string(100'000, 'x'));
   }
   for (const pid_t pid : server_->pids()) ::kill(pid, SIGSTOP);
