@@ -322,7 +322,7 @@ class ShortOfMemory(Preloading):
         super().setUp()
 
     def test_a_module_that_takes_more_than_there_is_is_left_to_the_ranks(self):
-        self.modules(MODULE + "'RANK' in dict(os.environ) or bytes(600 << 20)\n")
+        self.modules(MODULE + "'RANK' in dict(os.environ) or bytearray(b'x') * (600 << 20)\n")
         run = self.nodes[0].start(
             *self.group.within(lab.HLAUNCH, "--nproc-per-node", 2, "--preload", "preloaded", WORKER),
             env={"PYTHON_EXEC": jobs.PYTHON, "PYTHONPATH": self.modules_at})
