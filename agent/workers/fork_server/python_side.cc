@@ -140,6 +140,7 @@ def serve_until_forked():
     libc = ctypes.CDLL(None)
     kinds = [kind_of(fd) for fd in range(3)]
     sys.path[:0] = plan.first_path
+    began = time.time()
     names = plan.names if plan.names != ["auto"] else in_a_child(plan.imports)
     loaded = preload(link, libc, plan, names)
     for folder in plan.first_path:
@@ -148,17 +149,19 @@ def serve_until_forked():
     if not loaded:
         link.say("ready", "", str(os.getpid()))
         os._exit(0)
-    files = stamps()
+    files = None
     gc.freeze()  # No collection before it: it would take time, and a rank has none as it begins.
     link.say("ready", ",".join(loaded), str(os.getpid()))
     while True:
         words, fds = link.take()
+        if words[0] != "check" and fork(link, fds):
+            words, fds = link.take()
+            return link, libc, words, fds, kinds, loaded
+        if files is None:  # Only now: the first ranks do not wait for it.
+            files = stamps(began)
         if words[0] == "check":
             changed = [path for path, stamp in files.items() if stamp_of(path) != stamp]
             link.say(*(("changed", changed[0]) if changed else ("same",)))
-        elif fork(link, fds):
-            words, fds = link.take()
-            return link, libc, words, fds, kinds, loaded
 
 
 class Link:
@@ -451,12 +454,14 @@ def stamp_of(path):
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def stamps():
-    """Of all files that were loaded: modules, and the libraries that these brought."""
+def stamps(began):
+    """Of all files that were loaded: modules, and the libraries that these brought. None for one
+    that has changed since `began`, perhaps after it was loaded: it counts as changed."""
     paths = {file_of(module) for module in list(sys.modules.values())}
     with open("/proc/self/maps") as file:
         paths.update(line[line.index("/"):].rstrip() for line in file if "/" in line)
-    return {path: stamp_of(path) for path in paths if path and stamp_of(path)}
+    return {path: stamp_of(path) if os.stat(path).st_ctime <= began else None
+            for path in paths if path and stamp_of(path)}
 
 
 def kind_of(fd):

@@ -4,7 +4,7 @@
 """How long ranks wait for their imports under torchrun and hlaunch, with and without --preload.
 
     tests/bench/launch/warm_start.py [--python PYTHON] [--script torch|lightning|MODULE] [--ranks 8]
-                                     [--runs 3] [--work 4] [--calls]
+                                     [--runs 3] [--work 4] [--calls] [--only WORD]
 
 PYTHON has the module, and torch for torchrun. In each run all ranks wait behind their imports for
 --work seconds; then rank 1 (of one rank: rank 0) ends with 1, and in the second round all ranks wait
@@ -149,6 +149,7 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--work", type=float, default=4)
     parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--only", default="", help="only launchers whose name begins so")
     options = parser.parse_args()
     os.environ["PYTHON_EXEC"] = options.python
     module = MODULES.get(options.module, options.module)
@@ -161,6 +162,7 @@ def main():
         "hlaunch": [str(HLAUNCH), *words, "--preload", "off"],
         "hlaunch --preload": [str(HLAUNCH), *words, "--preload", module],
     }
+    launchers = {name: words for name, words in launchers.items() if name.startswith(options.only)}
     figures = {name: [] for name in launchers}
     for _ in range(options.runs):
         for name, command in launchers.items():
