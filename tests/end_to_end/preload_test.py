@@ -421,6 +421,24 @@ class Words(Preloading):
         self.assert_done([run], jobs.OK, 60)
         self.assertEqual(self.forked(run), [True, True], str(run))
 
+    def test_the_summary_says_what_a_preload_has_saved(self):
+        self.modules(MODULE + "import time\ntime.sleep(0.5)\n")
+        script = self.write("fails.py", """
+            import os, preloaded
+            raise SystemExit(7 if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" else 0)
+            """)
+        run = self.hlaunch("--max-restarts", 1, script)
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_said(run, r"the restart took \S+ s; --preload saved 4 ranks here \S+ s of imports")
+        self.assertGreaterEqual(float(re.search(r"here (\S+) s of", run.err)[1]), 1.5, str(run))
+
+    def test_a_dry_run_names_what_would_be_preloaded(self):
+        self.write("modules/numpy.py", MODULE)
+        script = self.write("imports.py", "import os, numpy, preloaded\n")
+        run = self.hlaunch("--dry-run", script, preload="auto")
+        self.assert_done([run], jobs.OK, 60)
+        self.assertRegex(run.out, r"\npreload +numpy; not preloaded: auto does not know it")
+
     def test_auto_takes_what_the_script_imports_and_is_known(self):
         self.write("modules/numpy.py", MODULE)
         script = self.write("imports.py", """
