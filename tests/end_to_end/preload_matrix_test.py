@@ -210,7 +210,7 @@ STATES = ("command", "environment", "interpreter", "process", "signals", "descri
           "places", "libraries")
 # hlaunch starts a script with -u, and sets the variable where it is not set.
 BUFFERED = {"env": {"PYTHONUNBUFFERED": ""}, "flags": ("-B",)}
-IN_TORCH = {"python": TORCH, "preload": "torch,preloaded"}
+IN_TORCH = {"python": TORCH, "preload": "torch"}  # Known, so its objects stay frozen to the end.
 AGAIN = {"options": ("--max-restarts", 1), "env": {"FAIL_FIRST": "1"}}
 
 

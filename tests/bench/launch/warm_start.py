@@ -168,17 +168,22 @@ def main():
         for name, command in launchers.items():
             figures[name].append(measure(command, script, options))
     print(f"{options.ranks} ranks, import {module}, medians of {options.runs}")
+    if options.runs:
+        print_figures(figures)
+    if options.calls:
+        if not shutil.which("strace"):
+            sys.exit("--calls needs strace")
+        for name, command in launchers.items():
+            print(f"{name:20}{file_calls(command, script):10} calls with a file's name")
+
+
+def print_figures(figures):
     print(f"{'':20}{'start':>10}{'restart':>10}{'ended':>10}{'processor':>12}{'memory':>12}{'read':>12}")
     for name, runs in figures.items():
         start, restart, ended, processor, memory, read = (statistics.median(column)
                                                           for column in zip(*runs))
         print(f"{name:20}{start:8.2f} s{restart:8.2f} s{ended:8.2f} s{processor:10.2f} s"
               f"{memory:8.0f} MiB{read:8.0f} MiB")
-    if options.calls:
-        if not shutil.which("strace"):
-            sys.exit("--calls needs strace")
-        for name, command in launchers.items():
-            print(f"{name:20}{file_calls(command, script):10} calls with a file's name")
 
 
 if __name__ == "__main__":

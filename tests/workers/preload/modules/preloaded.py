@@ -6,6 +6,7 @@ set, and knows in which process it was imported."""
 import asyncio
 import concurrent.futures
 import decimal
+import gc
 import json
 import locale
 import logging
@@ -29,12 +30,13 @@ USED = (asyncio, concurrent.futures, decimal, json, locale, logging, multiproces
 
 
 def tell():
-    """Writes into a file of FORKED_OR_NOT, once a rank, whether this process is a fork of the one
-    that imported this module."""
+    """Writes into a file of FORKED_OR_NOT, once a rank, whether this process is a fork of one that
+    imported modules: this one, or others, which it has frozen."""
     path = os.path.join(os.environ["FORKED_OR_NOT"], os.environ["RANK"])
     try:
         number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         return  # A process that the rank has started.
-    os.write(number, b"no" if IMPORTED_IN == os.getpid() else b"yes")
+    forked = IMPORTED_IN != os.getpid() or gc.get_freeze_count() > 0
+    os.write(number, b"yes" if forked else b"no")
     os.close(number)
