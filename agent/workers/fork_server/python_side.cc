@@ -550,10 +550,15 @@ def begin(link, libc, words, fds, kinds, loaded):
         if kind_of(number) != kinds[number]:
             renew_stream(number, name, mode)
     mend()
-    # What is frozen is not freed as Python ends, of which some libraries complain. To free it takes
-    # as long as many an import; those of KNOWN were seen not to mind.
-    if not all(name.partition(".")[0] in KNOWN for name in loaded):
-        atexit.register(gc.unfreeze)
+    known = all(name.partition(".")[0] in KNOWN for name in loaded)
+    atexit.register(thaw, known)
+
+
+def thaw(known):
+    """What is frozen is not freed as Python ends. Triton complains of that, and other libraries
+    might. To free it takes longer than the rest of the end, so it is not done for nothing."""
+    if not known or "triton" in sys.modules:
+        gc.unfreeze()
 
 
 def in_bad_fork():
