@@ -281,6 +281,7 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
         return Break("it answers nonsense");
       }
       const absl::Status added = forks.Add(pid, std::move(sockets[index]));
+      if (absl::IsNotFound(added)) continue;  // It was killed at once.
       if (!added.ok()) return Break(std::string(added.message()), End::kUseless);
       ++taken;
     }

@@ -524,10 +524,12 @@ def become_between(link, sockets, writes):
 def begin(link, libc, words, fds, kinds, loaded):
     """Makes this process what a rank is before its Python reads the script."""
     agent, cpus, entries = int(words[1]), words[2], words[3:]
+    coerced = coerced_locale()
     os.environ.clear()
     for entry in entries:
         name, _, value = entry.partition("=")
         os.environ[name] = value
+    os.environ.update(coerced)
     die_with(libc, agent)
     link.socket.close()
     held = len(fds) > 3 and fds[0] != 3  # A module has the number of MPI's descriptor.
@@ -552,6 +554,15 @@ def begin(link, libc, words, fds, kinds, loaded):
     mend()
     known = all(name.partition(".")[0] in KNOWN for name in loaded)
     atexit.register(thaw, known)
+
+
+def coerced_locale():
+    """The variable that Python has set itself as it started in the C locale."""
+    value = os.environ.get("LC_CTYPE")
+    with open("/proc/self/environ", "rb") as file:
+        given = value is None or any(entry.startswith(b"LC_CTYPE=")
+                                     for entry in file.read().split(b"\0"))
+    return {} if given else {"LC_CTYPE": value}
 
 
 def thaw(known):

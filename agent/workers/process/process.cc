@@ -211,7 +211,9 @@ absl::StatusOr<Process> Process::Spawn(Command command) {
 absl::StatusOr<Process> Process::Adopt(pid_t pid) {
   siginfo_t info = {};
   if (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
-    return absl::FailedPreconditionError("its forks do not become children of hlaunch");
+    return ::kill(pid, 0) == 0
+               ? absl::FailedPreconditionError("its forks do not become children of hlaunch")
+               : absl::NotFoundError("it has ended");
   }
   UniqueFd pidfd = OpenPidfd(pid);
   if (!pidfd.valid()) pidfd = NoticeExit(pid);

@@ -108,11 +108,11 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process() { Abandon(); }
 
-  // Takes `pid`, a child of ours that another process has made, which leads its own session. It is
-  // the caller's to see that nobody has reaped it.
+  // Takes `pid`, a child of ours that another process has made, which leads its own session.
   //
   // Errors:
   //   FailedPrecondition - it is no child of ours: this process is no subreaper.
+  //   NotFound - it has ended and was reaped.
   //   ResourceExhausted - nothing tells of its exit.
   static absl::StatusOr<Process> Adopt(pid_t pid);
 
