@@ -262,7 +262,7 @@ class State(MatrixTest):
 
     def test_with_bounds(self):
         self.matrix(*(Case("state.py", "process", before=before, soon=False) for before in (
-            "umask 077", "ulimit -n 512", "ulimit -c 0; ulimit -s 4096", "trap '' HUP USR2; true", "renice -n 5 $$ >&2",
+            "umask 077", "ulimit -n 512", "ulimit -c 0; ulimit -s 4096", "trap '' HUP USR2; true", "renice -n 5 $$ >/dev/null",
             "ulimit -v 8000000")))
 
 
