@@ -103,6 +103,11 @@ absl::StatusOr<TokenOptions> ParseTokenOptions(int argc, const char* const* argv
 }
 
 absl::Status WriteTokenFile(const std::string& path, const std::string& token, bool replace) {
+  struct stat there = {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is no plain file, and would not keep the token; --print prints one"));
+  }
   HLAUNCH_RETURN_IF_ERROR(MakeFolders(std::filesystem::path(path).parent_path()));
   const absl::Status status =
       WriteWholeFile(path, absl::StrCat(token, "\n"), {kOnlyMine, replace, /*sync=*/true});

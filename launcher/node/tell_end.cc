@@ -86,7 +86,9 @@ void KeepFirstCause(const JobSpec& spec, const AgentResult& result) {
   for (absl::string_view entry : spec.worker.inherited_env) {
     if (!absl::ConsumePrefix(&entry, absl::StrCat(kEnvErrorFile, "=")) || entry.empty()) continue;
     const std::string path(entry);
-    const absl::Status kept = WriteWholeFile(path, ErrorJson(*result.outcome));
+    NewFile plain;
+    plain.follow = false;  // Who can write to that folder could else choose what is replaced.
+    const absl::Status kept = WriteWholeFile(path, ErrorJson(*result.outcome), plain);
     if (!kept.ok()) LogWarning(absl::StrCat(kEnvErrorFile, " ", path, ": ", kept.message()));
   }
 }

@@ -173,6 +173,10 @@ absl::Status MakeFolders(const std::filesystem::path& folder) {
 
 absl::Status WriteWholeFile(const std::string& path, absl::string_view text, const NewFile& how) {
   struct stat there = {}, link = {};
+  const bool is_link = ::lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode);
+  if (is_link && !how.follow) {
+    return absl::UnavailableError("it is a link, and none is followed; name the file itself");
+  }
   const bool exists = ::stat(path.c_str(), &there) == 0;
   if (!exists && errno != ENOENT) return Failed(errno);
   const mode_t type = there.st_mode & S_IFMT;
@@ -181,9 +185,9 @@ absl::Status WriteWholeFile(const std::string& path, absl::string_view text, con
   if (own >= 0) return WriteTo(own, text);
   if (exists && type != S_IFREG) return WriteToSpecial(path, type, text);
   if (exists && !how.may_replace) return absl::AlreadyExistsError(std::strerror(EEXIST));
-  if (::lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return Replace(path, text, how);
+  if (!is_link) return Replace(path, text, how);
   HLAUNCH_ASSIGN_OR_RETURN(const std::string target, FileBehind(path, how.mode));
-  return Replace(target, text, {how.mode, true, how.sync});
+  return Replace(target, text, {how.mode, true, how.sync, true});
 }
 
 }  // namespace hlaunch

@@ -54,10 +54,12 @@ struct NewFile {
   mode_t mode = 0666;       // The umask is taken off.
   bool may_replace = true;  // A file that is there already.
   bool sync = false;        // Return once the text is on the disk.
+  bool follow = true;       // A link; else it is refused.
 };
 
 // Writes `text` to the file at `path`, whole or not at all: a new file beside it takes its place.
-// If `path` is a link, the file that it leads to is replaced or made, and the link stays. A device
+// If `path` is a link, the file that it leads to is replaced or made, and the link stays, unless
+// `how` follows none. A device
 // or a pipe is written to as it is, and so is the file that is this process' stdout or stderr;
 // there a text may be cut short. Waits 10 s at most for a reader that stands still.
 //

@@ -105,6 +105,17 @@ class OnOneHost(Commands, jobs.JobTest):
         mode = (self.nodes[0].folder / "state/hlaunch/ann/log").stat().st_mode
         self.assertEqual(mode & 0o777, 0o600)
 
+    def test_stop_names_a_holder_that_stands_still(self):
+        self.detached(self.command("--detach", "--rdzv-id", "ann", jobs.WORKER, "env", "sleep", 600))
+        holder = self.holder()
+        os.kill(holder, signal.SIGSTOP)
+        stop = self.command("stop", "ann")
+        stop.wait_for(r"what holds job ann \(pid \d+\) does not answer: it is stopped, as by SIGSTOP; "
+                      r"kill -CONT \d+ lets it end the job", 20)
+        os.kill(holder, signal.SIGCONT)
+        self.assertEqual(stop.wait(20), 0, str(stop))
+        self.assert_nothing_left()
+
     def test_the_exit_code_is_the_jobs(self):
         go = self.nodes[0].folder / "go"
         run = self.command("--detach", jobs.WORKER, "env", "await", go, "fail", 0, 37, 0)

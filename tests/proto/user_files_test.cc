@@ -119,6 +119,16 @@ TEST_F(WriteWholeFileTest, ReplacesWhatALinkLeadsTo) {
   EXPECT_EQ(Read(other_name), "made");  // A new file took the old one's place.
 }
 
+TEST_F(WriteWholeFileTest, RefusesALinkWhereNoneIsFollowed) {
+  fs::create_symlink("other", path_);
+  NewFile plain;
+  plain.follow = false;
+  const absl::Status status = WriteWholeFile(path_, "x", plain);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it is a link, and none is followed"));
+  EXPECT_EQ(Type(), S_IFLNK);
+  EXPECT_FALSE(fs::exists(folder_ + "/other"));
+}
+
 TEST_F(WriteWholeFileTest, WritesToADeviceAndLeavesItThere) {
   MakeDevice(3);  // As /dev/null.
   if (IsSkipped()) return;

@@ -318,6 +318,10 @@ absl::Status SetMaxStuckRestarts(string_view text, Options& options) {
 }
 
 absl::Status SetFailures(string_view text, std::string* out) {
+  if (absl::StripAsciiWhitespace(text).empty()) {
+    return absl::InvalidArgumentError(
+        "it names no failure: is a variable unset? any means all; else leave the option out");
+  }
   HLAUNCH_RETURN_IF_ERROR(ExitSet::Parse(text).status());
   *out = std::string(text);
   return absl::OkStatus();

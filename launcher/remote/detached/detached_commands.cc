@@ -12,11 +12,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/workers/process/descendants.h"
+#include "agent/workers/worker/standstill.h"
 #include "launcher/job/socket/find_sockets.h"
 #include "launcher/remote/detached/detached_words.h"
 #include "launcher/remote/detached/follow_job.h"
@@ -40,6 +42,7 @@ constexpr int kExitStillRuns = 1;
 constexpr Duration kKillTime = std::chrono::seconds(30);
 constexpr Duration kAskAgain = std::chrono::seconds(1);
 constexpr Duration kBetweenSignals = std::chrono::milliseconds(200);
+constexpr Duration kStandstillLook = std::chrono::seconds(3);
 
 int Print(const std::string& text) {
   std::fputs(text.c_str(), stdout);
@@ -138,6 +141,38 @@ void Ask(const DetachedJob& job, int signal) {
   }
 }
 
+// Tells once that what holds the job cannot end it, because it stands still. Returns whether it
+// does.
+bool TellIfStopped(const DetachedJob& job, bool* told) {
+  const std::optional<ProcessEntry> holder = ReadProcess(job.holder.pid);
+  const bool stopped = holder.has_value() && holder->start_time == job.holder.start_time &&
+                       (holder->state == 'T' || holder->state == 't');
+  if (stopped && !std::exchange(*told, true)) {
+    LogWarning(absl::StrCat("what holds job ", PrintableLine(job.id), " (pid ", job.holder.pid,
+                            ") does not answer: it ", DescribeStandstill(job.holder.pid),
+                            "; kill -CONT ", job.holder.pid, " lets it end the job"));
+  }
+  return stopped;
+}
+
+// As AwaitEnd, and looks now and then whether the holder stands still; waits for one that does no
+// longer than kKillTime.
+bool AwaitEndOrTell(const DetachedJob& job, Instant deadline) {
+  bool told = false;
+  Instant moved = MonotonicClock().Now();
+  while (MonotonicClock().Now() < deadline) {
+    const Instant look = MonotonicClock().Now() + kStandstillLook;
+    if (AwaitEnd(job, std::min(deadline, look))) return true;
+    const Instant now = MonotonicClock().Now();
+    if (!TellIfStopped(job, &told)) {
+      moved = now;
+    } else if (now - moved >= kKillTime) {
+      return false;
+    }
+  }
+  return false;
+}
+
 int TellStopped(const DetachedJob& job) {
   const absl::StatusOr<DetachedJob> now = ReadJob(job.directory);
   return Print(absl::StrCat("stopped\n", OneJobText(now.ok() ? *now : job)));
@@ -150,7 +185,12 @@ int Stop(const DetachedJob& job, std::optional<Duration> grace) {
   // the job ended.
   const Instant until_kill =
       grace.has_value() ? in(std::max(*grace, kBetweenSignals)) : Instant::max();
-  if (AwaitEnd(job, until_kill)) return TellStopped(job);
+  if (AwaitEndOrTell(job, until_kill)) return TellStopped(job);
+  if (!grace.has_value()) {
+    LogError(
+        absl::StrCat("job ", PrintableLine(job.id), " does not end while its holder stands still"));
+    return kExitStillRuns;
+  }
   if (*grace > Duration::zero()) {
     LogWarning(absl::StrCat("job ", PrintableLine(job.id), " has not ended in time: killing it"));
   }

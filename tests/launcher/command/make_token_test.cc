@@ -87,6 +87,14 @@ TEST_F(WriteTokenFileTest, TakesADraftThatACrashLeftForNoToken) {
   EXPECT_EQ(ReadTokenFile(path_)->content, "secret\n");
 }
 
+TEST_F(WriteTokenFileTest, RefusesAFileThatWouldNotKeepIt) {
+  for (const bool renew : {false, true}) {
+    const absl::Status status = WriteTokenFile("/dev/null", "x", renew);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/null is no plain file"));
+  }
+}
+
 TEST_F(WriteTokenFileTest, SaysWhyItCannotWrite) {
   const absl::Status status = WriteTokenFile("/proc/no/token", "x", false);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

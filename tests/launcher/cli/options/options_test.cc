@@ -176,6 +176,12 @@ TEST(ParseOptions, ReadsWhatFollowsAFailure) {
   EXPECT_EQ(options.policy.free_on, "75, SIGUSR1");
 }
 
+TEST(ParseOptions, RefusesAnEmptyListOfFailures) {
+  for (const char* option : {"--restart-on", "--end-on", "--free-on"}) {
+    EXPECT_THAT(Error({option, "", "x"}), HasSubstr("it names no failure")) << option;
+  }
+}
+
 TEST(ParseOptions, ReadsHowOftenRunningNodesAreChecked) {
   EXPECT_EQ(MustParse({"--drain-file", "/run/gone", "x"}).drain.file, "/run/gone");
   EXPECT_EQ(MustParse({"--drain-url", "http://[::1]:81/a", "x"}).drain.url->port, 81);
