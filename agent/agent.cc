@@ -89,8 +89,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
                      }),
         workers_(loop, options_, store_, relay),
         life_signs_(
-            loop, [this](Instant now) { return client_.AllowanceNow(now).workers_until; },
-            options_.show_life, [this] { KillInTime(); }),
+            loop, [this](Instant now) { return client_.AllowanceNow(now); }, options_.show_life,
+            [this] { KillInTime(); }),
         stop_notice_(loop),
         drain_watch_(loop, options_.drain,
                      [this](std::string reason) { OnDrain(std::move(reason)); }),

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -130,19 +131,27 @@ std::string PlacesOf(const VoterMembers& voters) {
   });
 }
 
-// Tells `others`, none of which leads yet, that the node which led them is dead.
-void TellDeath(const VoterMembers& others, const Trust& trust, const NodeInfo& info,
-               const std::string& why) {
-  if (others.empty()) return;
+// Returns what tells `others` that this node is dead. Whoever leads them, or will, has then heard
+// it.
+NodeLink::TellDeath DeathOf(const VoterMembers& others, const Trust& trust, const NodeInfo& info,
+                            const std::string& why) {
+  if (others.empty()) return nullptr;
   const VoterAddress first = SplitAddress(others.front().address);
   RendezvousEndpoint places{first.literal, first.port, trust, {}};
   for (const VoterMember& other : Without(others, others.front().incarnation)) {
     const VoterAddress address = SplitAddress(other.address);
     places.others.emplace_back(address.literal, address.port);
   }
-  const absl::Status told = ReportNodeDeath(places, info.job_id, info.node_id, info.incarnation,
-                                            why, MonotonicClock().Now() + kDeathReportTime);
-  if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
+  return [places, job_id = info.job_id, node_id = info.node_id, incarnation = info.incarnation,
+          why](Instant deadline) mutable {
+    const absl::Status told = ReportNodeDeath(places, job_id, node_id, incarnation, why, deadline);
+    if (!told.ok()) LogDebug(absl::StrCat("the death of this node: ", told.message()));
+    // The next call begins with another one, since this one may have taken all the time.
+    places.others.emplace_back(places.host, places.port);
+    std::tie(places.host, places.port) = places.others.front();
+    places.others.erase(places.others.begin());
+    return told.ok() || absl::IsAborted(told);
+  };
 }
 
 // `job` is null if the job is decided elsewhere.
@@ -175,7 +184,7 @@ class HostLink final : public NodeLink {
   bool hosts() const override { return own_->leads(); }
   std::optional<JobStatus> Status() const override { return StatusOf(own_->led_job()); }
   std::string Belief(Duration waited) const override {
-    const bool lonely = own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
+    const bool lonely = own_->leads() && own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
     return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
   }
   std::string listens_at() const override {
@@ -189,12 +198,12 @@ class HostLink final : public NodeLink {
     return own_->led_job()->AwaitAllFinished(deadline);
   }
   bool outlived() const override { return own_->outlived(); }
-  void Die(const NodeInfo& info, const std::string& why) override {
+  TellDeath Die(const NodeInfo& info, const std::string& why) override {
     const VoterMembers others = Without(own_->voters(), incarnation_);
     CallNobody();
     client_.reset();
     own_.reset();
-    TellDeath(others, trust_, info, why);
+    return DeathOf(others, trust_, info, why);
   }
   // Empty while no other node could take over.
   DeathReport death_report(const NodeInfo& info) const override {
@@ -225,7 +234,8 @@ class HostLink final : public NodeLink {
     }
     HLAUNCH_ASSIGN_OR_RETURN(own_, OwnRendezvous::Start(
                                        spec_, trust_, std::move(listening), self_,
-                                       [this] { Lost(); }, [this] { TellDeathReportChanged(); }));
+                                       [this] { Lost(); }, [this] { TellDeathReportChanged(); },
+                                       [this](const VoterMembers& places) { Led(places); }));
     if (!self_) {
       client_ = std::make_unique<LocalRendezvousClient>(own_->job());
       return absl::OkStatus();
@@ -236,10 +246,13 @@ class HostLink final : public NodeLink {
       GrpcRendezvousClient::Options remote;
       remote.endpoint = {SplitAddress(self_->address).literal, port_, trust_, {}};
       remote.join_timeout = spec_.policy.join_timeout;
+      remote.taken_elsewhere = [this] { return own_->taken_at(); };
+      remote.patience = [this] { return own_->patience(); };
       return remote;
     };
     options.voters = [this] { return own_->voters(); };
     options.outlived = [this] { return own_->outlived(); };
+    options.patience = [this] { return own_->patience(); };
     auto client = std::make_unique<HostClient>(std::move(options));
     MutexLock lock(&mu_);
     leaving_ = client.get();
@@ -258,6 +271,10 @@ class HostLink final : public NodeLink {
     MutexLock lock(&mu_);
     lost_ = true;
     if (leaving_ != nullptr) leaving_->Leave();
+  }
+  void Led(const VoterMembers& places) {
+    MutexLock lock(&mu_);
+    if (leaving_ != nullptr) leaving_->LedBy(places);
   }
   void TellDeathReportChanged() {
     std::function<void()> changed;
@@ -315,7 +332,17 @@ class JoinLink final : public NodeLink {
         Voters(policy, voters);
       };
     }
+    options.taken_elsewhere = [this] {
+      const JobVoter* const voter = Voter();
+      return voter != nullptr ? voter->TakenAt() : Instant::min();
+    };
+    options.patience = [this] {
+      const JobVoter* const voter = Voter();
+      return voter != nullptr ? voter->Patience() : Duration::max();
+    };
     client_.emplace(std::move(options));
+    MutexLock lock(&mu_);
+    turning_ = &*client_;
   }
 
   ~JoinLink() override { Stop(); }
@@ -336,7 +363,7 @@ class JoinLink final : public NodeLink {
       silence.resolved = resolved_;
       silence.listens = own_ != nullptr;
       if (client_->contacted()) {
-        const bool alone = own_ != nullptr && own_->alone(1);
+        const bool alone = own_ != nullptr && own_->leads() && own_->alone(1);
         return alone ? ExplainLoneliness(spec_, verdict, waited) : "";
       }
     }
@@ -362,17 +389,15 @@ class JoinLink final : public NodeLink {
     if (voter != nullptr) return voter->Outlived();
     return own_ != nullptr && own_->outlived();
   }
-  void Die(const NodeInfo& info, const std::string& why) override {
-    const JobVoter* voter = LeadingVoter();
+  TellDeath Die(const NodeInfo& info, const std::string& why) override {
     VoterMembers others;
     {
       MutexLock lock(&mu_);
-      if (voter != nullptr || own_ != nullptr) {
-        others = voter != nullptr ? voter->Places() : own_->voters();
-      }
+      others = voter_ != nullptr ? voter_->Places() : voters_;
+      if (others.empty() && own_ != nullptr) others = own_->voters();
     }
     Stop();
-    TellDeath(Without(others, incarnation_), endpoint_.trust, info, why);
+    return DeathOf(Without(others, incarnation_), endpoint_.trust, info, why);
   }
   DeathReport death_report(const NodeInfo& info) const override {
     std::string places = AllEndpoints(spec_);
@@ -395,6 +420,7 @@ class JoinLink final : public NodeLink {
     {
       MutexLock lock(&mu_);
       death_report_changed_ = nullptr;
+      turning_ = nullptr;
     }
     client_.reset();  // It calls until then; its last update may go to a server here.
     std::unique_ptr<OwnRendezvous> own;
@@ -410,13 +436,15 @@ class JoinLink final : public NodeLink {
     voter.reset();  // It may end the server's streams until then.
   }
 
+  // Null if there is none. It outlives the client.
+  JobVoter* Voter() const {
+    MutexLock lock(&mu_);
+    return voter_.get();
+  }
+
   // Null if the voter does not lead or there is none.
   JobVoter* LeadingVoter() const {
-    JobVoter* voter = nullptr;
-    {
-      MutexLock lock(&mu_);
-      voter = voter_.get();
-    }
+    JobVoter* const voter = Voter();
     return voter != nullptr && voter->leads() ? voter : nullptr;
   }
 
@@ -463,6 +491,10 @@ class JoinLink final : public NodeLink {
     }
     options.on_lost = [this](const absl::Status& why) {
       if (RendezvousServer* const server = serving_) server->EndStreams(why);
+    };
+    options.on_led = [this](const VoterMembers& places) {
+      MutexLock lock(&mu_);
+      if (turning_ != nullptr) turning_->LedBy(places);
     };
     HLAUNCH_ASSIGN_OR_RETURN(auto voter, JobVoter::Start(std::move(options)));
     RendezvousServer::Options server;
@@ -540,6 +572,8 @@ class JoinLink final : public NodeLink {
   std::optional<ListeningSocket> voter_socket_;
   VoterMembers voters_ ABSL_GUARDED_BY(mu_);  // The job's voters, as last reported.
   std::function<void()> death_report_changed_ ABSL_GUARDED_BY(mu_);
+  GrpcRendezvousClient* turning_ ABSL_GUARDED_BY(mu_) =
+      nullptr;  // client_, while it may be called.
   std::unique_ptr<JobVoter> voter_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RendezvousServer> voter_server_ ABSL_GUARDED_BY(mu_);
   std::atomic<RendezvousServer*> serving_ = nullptr;  // voter_server_, for its own threads.

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "launcher/node/host_end.h"
@@ -37,6 +38,7 @@ class HostClient::LocalEar : public Listener {
 HostClient::HostClient(Options options)
     : options_(std::move(options)),
       led_at_(MonotonicClock().Now()),
+      looked_at_(led_at_),
       local_(std::make_shared<LocalRendezvousClient>(*options_.job)) {
   thread_ = std::thread([this] {
     ::pthread_setname_np(::pthread_self(), "host-client");
@@ -64,13 +66,34 @@ void HostClient::Leave() {
   changed_.SignalAll();
 }
 
-void HostClient::Run() {
+void HostClient::LedBy(const VoterMembers& places) {
+  std::shared_ptr<GrpcRendezvousClient> remote;
   {
     MutexLock lock(&mu_);
-    while (!stop_ && !(leaves_ && info_)) changed_.Wait(&mu_);
-    if (stop_) return;
+    remote = remote_;
   }
-  JoinRemote();
+  if (remote != nullptr) remote->LedBy(places);
+}
+
+void HostClient::Run() {
+  if (AwaitLeave()) JoinRemote();
+}
+
+// Returns false if the client ends before that. Notices when this process has stood still: it may
+// then ask the new leader for a while, as any node.
+bool HostClient::AwaitLeave() {
+  while (true) {
+    const Instant now = MonotonicClock().Now();
+    const bool leads = options_.job->CheckLeads().ok();
+    MutexLock lock(&mu_);
+    if (leads) led_at_ = std::max(led_at_, now);
+    const Lease lease = info_ ? info_->policy.lease : Lease();
+    if (now - looked_at_ >= lease.lease / 2) forgiven_until_ = now + TimeToAsk(lease);
+    looked_at_ = now;
+    if (stop_) return false;
+    if (leaves_ && info_) return true;
+    changed_.WaitUntil(&mu_, now + lease.lease / 4);
+  }
 }
 
 void HostClient::JoinRemote() {
@@ -99,7 +122,7 @@ void HostClient::JoinRemote() {
     version = version_;
     listener = listener_;
     if (info.policy.max_nodes > 1 && update.round > 0) {
-      options.taken_up = {info.policy.lease, led_at_, options_.voters()};
+      options.taken_up = {info.policy.lease, led_at_, options_.voters(), forgiven_until_};
     }
   }
   auto remote = std::make_shared<GrpcRendezvousClient>(std::move(options));
@@ -138,7 +161,8 @@ void HostClient::Send(const NodeUpdate& update) {
     local = local_ != nullptr;
   }
   const bool leaves = update.phase == NodePhase::kLeft && !EndsWithHost(update.left_exit_code);
-  if (local && leaves && options_.outlived()) return;
+  const bool goes_on = options_.job->state() != JobState::kOver;
+  if (local && leaves && goes_on && options_.outlived()) return;
   if (const auto client = this->client()) client->Send(update);
 }
 
@@ -154,9 +178,17 @@ Allowance HostClient::AllowanceNow(Instant now) const {
   }
   if (remote != nullptr) return remote->AllowanceNow(now);
   const bool leads = options_.job->CheckLeads().ok();
+  const Duration patience = leads && options_.patience ? options_.patience() : Duration::max();
   MutexLock lock(&mu_);
-  if (leads) led_at_ = now;
-  return info_ ? AllowanceAt(info_->policy.lease, led_at_, {}) : Allowance();
+  if (!info_) return {};
+  if (leads) led_at_ = std::max(led_at_, now);
+  Allowance allowance = AllowanceAt(info_->policy.lease, led_at_, forgiven_until_);
+  if (!leads) {
+    allowance.as_of = looked_at_;
+  } else if (patience < allowance.workers_until - now) {
+    allowance.workers_until = now + patience;
+  }
+  return allowance;
 }
 
 }  // namespace hlaunch

@@ -32,12 +32,17 @@ class HostClient final : public RendezvousClient {
     // If they do, and nobody asked for the end (EndsWithHost), the client does not report the
     // leave; the other nodes hear of a death instead: NodeLink::Die.
     std::function<bool()> outlived;
+    // Returns how long other nodes can go on if this process stands still while it leads, and its
+    // keeper then ends it; max() if that does not depend on the keeper.
+    std::function<Duration()> patience;
   };
   explicit HostClient(Options options);
   ~HostClient() override;
 
   // Another node leads now. Never blocks.
   void Leave();
+  // As GrpcRendezvousClient::LedBy. Has no effect while this process leads.
+  void LedBy(const VoterMembers& places);
 
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
@@ -48,6 +53,7 @@ class HostClient final : public RendezvousClient {
   class LocalEar;
 
   void Run();
+  bool AwaitLeave();
   void JoinRemote();
   std::shared_ptr<RendezvousClient> client() const;
 
@@ -59,6 +65,8 @@ class HostClient final : public RendezvousClient {
   bool leaves_ ABSL_GUARDED_BY(mu_) = false;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   mutable Instant led_at_ ABSL_GUARDED_BY(mu_);  // When this process last led the job for certain.
+  Instant looked_at_ ABSL_GUARDED_BY(mu_);       // When the thread last looked at the clock.
+  Instant forgiven_until_ ABSL_GUARDED_BY(mu_);  // See GiveUpAt.
   std::optional<NodeInfo> info_ ABSL_GUARDED_BY(mu_);
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 0;

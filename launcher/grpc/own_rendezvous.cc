@@ -40,8 +40,8 @@ void SayCeiling(const JobSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
     const JobSpec& spec, const Trust& trust, ListeningSocket listening,
-    std::optional<VoterMember> self, std::function<void()> on_lost,
-    std::function<void()> on_places) {
+    std::optional<VoterMember> self, std::function<void()> on_lost, std::function<void()> on_places,
+    std::function<void(const VoterMembers&)> on_led) {
   std::unique_ptr<OwnRendezvous> own(new OwnRendezvous);
   JobRules rules = RulesOf(spec);
   RendezvousServer::Options options;
@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<OwnRendezvous>> OwnRendezvous::Start(
       on_lost();
     };
     voter.on_places = std::move(on_places);
+    voter.on_led = std::move(on_led);
     HLAUNCH_ASSIGN_OR_RETURN(own->voter_, JobVoter::Start(std::move(voter)));
     own->founded_ = &own->voter_->Found(std::move(rules));
     options.voters = own->voter_.get();

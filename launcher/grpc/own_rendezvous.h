@@ -30,13 +30,14 @@ class OwnRendezvous {
   //
   // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
   // its record, see JobVoter. `on_lost` is called once another rendezvous leads, `on_places` when
-  // the nodes that keep the record change; neither may block.
+  // the nodes that keep the record change, `on_led` as JobVoter'ss; none may block.
   //
   // Errors: as RendezvousServer::Start.
   static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(
       const JobSpec& spec, const Trust& trust, ListeningSocket listening,
       std::optional<VoterMember> self = std::nullopt, std::function<void()> on_lost = nullptr,
-      std::function<void()> on_places = nullptr);
+      std::function<void()> on_places = nullptr,
+      std::function<void(const VoterMembers&)> on_led = nullptr);
   ~OwnRendezvous() {
     Shutdown();
     voter_.reset();  // It may end the server's streams until then.
@@ -53,6 +54,9 @@ class OwnRendezvous {
   // Whether other nodes hold the job's record.
   bool outlived() const { return voter_ && voter_->Outlived(); }
   VoterMembers voters() const { return voter_ ? voter_->Places() : VoterMembers(); }
+  // As JobVoter::TakenAt and Patience.
+  Instant taken_at() const { return voter_ ? voter_->TakenAt() : Instant::min(); }
+  Duration patience() const { return voter_ ? voter_->Patience() : Duration::max(); }
   uint16_t store_port() const { return store_port_; }
   // True if no round has begun and no node has connected except `own`, those of this process. A
   // round needs no more nodes than those it began with.

@@ -58,9 +58,13 @@ class NodeLink {
   // which hosts.
   virtual bool outlived() const { return false; }
 
-  // Stops hosting, and then tells those nodes that this node is dead, as its keeper would, so that
-  // one of them leads at once. Must be the last call. Requires: no worker lives here.
-  virtual void Die(const NodeInfo& /*info*/, const std::string& /*why*/) {}
+  // Tells other nodes until `deadline` that this node is dead, as its keeper would. Returns true
+  // once one that leads has heard it. May be called again, and after the end of the link.
+  using TellDeath = std::function<bool(Instant deadline)>;
+  // Stops hosting and keeping the job's record, so that those who hear of the death may go on as if
+  // this process were gone. Returns what tells them; null if nobody is known who could hear it.
+  // Must be the last call. Requires: no worker lives here.
+  virtual TellDeath Die(const NodeInfo& /*info*/, const std::string& /*why*/) { return nullptr; }
 
   // The status of the job if its rendezvous is in this process. Any thread may call this.
   virtual std::optional<JobStatus> Status() const { return std::nullopt; }

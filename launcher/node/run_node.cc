@@ -56,6 +56,10 @@ constexpr Duration kBeliefTime = std::chrono::seconds(10);
 // The longest wait for the resolver to answer for --local-addr.
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
+// How long others are told that this node, which hosted the rendezvous, is dead; and how long at
+// once by a node that waits meanwhile.
+constexpr Duration kTellDeath = std::chrono::seconds(4);
+constexpr Duration kTellStep = std::chrono::seconds(1);
 int64_t SecondsUntil(Instant time) {
   return std::chrono::ceil<std::chrono::seconds>(time - Now()).count();
 }
@@ -191,7 +195,7 @@ class NodeRun {
   void DropLink();
   void ServePageWhereHosted();
   void KeepNewsOf(const NodeEvent& event, const Goodput& goodput);
-  void AwaitOthersFence();
+  void AwaitOthersFence(NodeLink::TellDeath tell);
   bool SpeaksFirst() const;
   void AwaitReceiver();
 
@@ -360,7 +364,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
     LogWarning(again.reason);
     DropLink();  // Before the agent is destroyed, because the link calls it.
-    AwaitOthersFence();
+    AwaitOthersFence(nullptr);
     return {result_.exit_code, again.used, descriptors_before_};
   }
   const NodeFinished finished{result_.exit_code, EndReason(result_)};
@@ -370,14 +374,18 @@ NodeEnd NodeRun::Run(int restarts_used) {
   const bool outlived = goes_first && !EndsWithHost(result_.exit_code) && link_->outlived();
   if (goes_first && !outlived) link_->End(HostLeft(info_, result_));
   Tell(observation.goodput());  // Before the wait for the other nodes, so the user sees it now.
-  if (outlived) {
+  // A node that ends because it was cut off has no worker either, and others need not wait for it.
+  const bool ends_apart = cut_off_ && !goes_first && spec_.policy.on_host_loss != HostLoss::kEnd;
+  NodeLink::TellDeath tell;
+  if (outlived || ends_apart) {
     page_.reset();
-    link_->Die(info_, std::string(result_.end.message()));
+    tell = link_->Die(info_, std::string(result_.end.message()));
     DropLink();
+    if (tell && tell(Now() + (outlived ? kTellDeath : kTellStep))) tell = nullptr;
   } else {
     EndLink();  // Also before the agent is destroyed.
   }
-  AwaitOthersFence();
+  AwaitOthersFence(tell);
   AwaitReceiver();
   return {result_.exit_code, std::nullopt, std::nullopt};
 }
@@ -448,12 +456,14 @@ void NodeRun::ServePageWhereHosted() {
 }
 
 // If this node is cut off from a job whose record its agents keep, delays the end of this process,
-// so that its scheduler does not start it again too early; see NoneLivesFrom.
-void NodeRun::AwaitOthersFence() {
+// so that its scheduler does not start it again too early; see NoneLivesFrom. Meanwhile it tells
+// its death with `tell`, if that is set: the network may come back.
+void NodeRun::AwaitOthersFence(NodeLink::TellDeath tell) {
   if (!cut_off_ || spec_.policy.on_host_loss == HostLoss::kEnd || none_lives_from_ <= Now()) return;
   LogInfo(absl::StrCat("ending in ", SecondsUntil(none_lives_from_), " s: until then workers of ",
                        "nodes that are cut off from this one may live, and must not meet others"));
   while (Now() < none_lives_from_ && !TerminationPending(spec_.worker.signals_to_handle)) {
+    if (tell && tell(Now() + kTellStep)) tell = nullptr;
     std::this_thread::sleep_for(kLingerStep);
   }
 }

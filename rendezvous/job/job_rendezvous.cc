@@ -437,12 +437,20 @@ absl::Status JobRendezvous::Attach(const NodeInfo& info, const NodeUpdate& updat
   return status;
 }
 
+bool JobRendezvous::Counts(absl::string_view node_id, Incarnation incarnation, Duration age) {
+  MutexLock lock(&state_->mu);
+  const bool counts = state_->table.Counts(node_id, incarnation, age, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return counts;
+}
+
 absl::Status JobRendezvous::Update(absl::string_view node_id, Incarnation incarnation,
-                                   const NodeUpdate& update) {
+                                   const NodeUpdate& update, bool counts) {
   MutexLock lock(&state_->mu);
   HLAUNCH_RETURN_IF_ERROR(state_->CheckLeadsLocked());
   const absl::Status status =
-      state_->table.Update(node_id, incarnation, update, state_->clock.Now());
+      state_->table.Update(node_id, incarnation, update, state_->clock.Now(), counts);
   state_->CollectLocked();
   state_->FlushLocked();
   return status;
@@ -455,6 +463,15 @@ bool JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
   state_->CollectLocked();
   state_->FlushLocked();
   return holds;
+}
+
+bool JobRendezvous::Votered(absl::string_view node_id, Incarnation incarnation) {
+  MutexLock lock(&state_->mu);
+  if (!state_->CheckLeadsLocked().ok()) return false;
+  const bool counts = state_->table.Votered(node_id, incarnation, state_->clock.Now());
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return counts;
 }
 
 void JobRendezvous::Detach(absl::string_view node_id, const Session* session) {
@@ -562,10 +579,11 @@ bool JobRendezvous::GiveUp(uint64_t number) {
   return state_->askers.erase(number) > 0;
 }
 
-bool JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer) {
+bool JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer,
+                           bool counts) {
   MutexLock lock(&state_->mu);
   if (!state_->table.Holds(node_id, incarnation)) return false;
-  state_->table.Heard(node_id, incarnation, state_->clock.Now());
+  if (counts) state_->table.Heard(node_id, incarnation, state_->clock.Now());
   state_->questions.Answer(node_id, std::move(answer));
   state_->CollectLocked();
   state_->FlushLocked();

@@ -67,17 +67,25 @@ class JobRendezvous {
   absl::Status Attach(const NodeInfo& info, const NodeUpdate& update, bool local,
                       std::shared_ptr<Session> session);
 
-  // The node's latest state; also a sign of life.
+  // As RoundTable::Counts. A message that does not count is not answered.
+  bool Counts(absl::string_view node_id, Incarnation incarnation, Duration age);
+
+  // The node's latest state; also a sign of life if it `counts`.
   //
   // Errors:
   //   Aborted - `incarnation` does not hold this place (any more).
   //   InvalidArgument - the update contradicts what the node was told.
-  absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update);
+  absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update,
+                      bool counts = true);
 
   // The node gave a sign of life. Returns whether it may be answered, since the answer lets the
   // node's workers live on. False once the node is given up, even if the node has not been told so
   // yet.
   bool Heard(absl::string_view node_id, Incarnation incarnation);
+
+  // The node gave a sign of life as a voter. Returns whether it may hear so, as Heard does; false
+  // as well if this no longer decides, or as RoundTable::Votered.
+  bool Votered(absl::string_view node_id, Incarnation incarnation);
 
   // The stream broke: the node may live or not. Does nothing if another session took over.
   void Detach(absl::string_view node_id, const Session* session);
@@ -147,9 +155,10 @@ class JobRendezvous {
   // Cancels the question. Returns true if `done` will not be called.
   bool GiveUp(uint64_t number);
 
-  // Takes a node's answer, which is also a sign of life; returns the same as Heard. Ignores the
-  // answer if `incarnation` does not hold this place, or if nothing was asked.
-  bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer);
+  // Takes a node's answer, which is also a sign of life if it `counts`; returns the same as Heard.
+  // Ignores the answer if `incarnation` does not hold this place, or if nothing was asked.
+  bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer,
+              bool counts = true);
 
  private:
   struct State;

@@ -121,6 +121,8 @@ struct Stream {
   Instant speaks_at;               // When its next sign of life is due.
   std::deque<Instant> unanswered;  // When our unanswered messages were sent.
   uint64_t answered = 0;           // How many of our messages were answered.
+  uint64_t read = 0;               // How many responses have come.
+  bool left = false;               // Another place leads: it was cancelled for that.
 };
 
 }  // namespace
@@ -175,9 +177,23 @@ class GrpcRendezvousClient::Conversation {
     WakeLocked();
   }
 
-  Allowance AllowanceNow() const {
+  Allowance AllowanceNow(Instant now) {
+    const Instant taken = TakenElsewhere();
+    const Duration patience = options_.patience ? options_.patience() : Duration::max();
     MutexLock lock(&mu_);
-    return allowance_;
+    if (!known_) return Allowance();
+    NoteTakenLocked(taken);
+    Allowance allowance = AllowanceAt(known_->lease, std::max(known_->heard, taken_elsewhere_),
+                                      known_->forgiven_until);
+    if (patience < allowance.workers_until - now) allowance.workers_until = now + patience;
+    allowance.as_of = looked_at_;
+    return allowance;
+  }
+
+  void LedBy(const VoterMembers& places) {
+    MutexLock lock(&mu_);
+    led_by_ = places;
+    WakeLocked();
   }
 
  private:
@@ -200,6 +216,7 @@ class GrpcRendezvousClient::Conversation {
   void TakeUp(const Options::TakenUp& former) {
     lease_ = former.lease;
     last_heard_ = former.heard;
+    forgiven_until_ = former.forgiven_until;
     learned_ = former.voters;
     begun_turn_ = true;
     contacted_ = true;
@@ -211,6 +228,7 @@ class GrpcRendezvousClient::Conversation {
     while (Now() < until && !IsOver()) {
       const Instant speak_at = begun_ + kQuietAtFirst;
       AwaitEvent(Now() < speak_at ? std::min(until, speak_at) : until);
+      if (TurnToLeader()) return;
       TellTrouble();
     }
   }
@@ -231,16 +249,45 @@ class GrpcRendezvousClient::Conversation {
     return true;
   }
 
-  Instant GiveUpAt() const {
+  Instant GiveUpAt() {
     if (!contacted_) return begun_ + JoinLimit();
-    return hlaunch::GiveUpAt(lease_, last_heard_, forgiven_until_);
+    const Instant taken = TakenElsewhere();
+    MutexLock lock(&mu_);
+    NoteTakenLocked(taken);
+    return hlaunch::GiveUpAt(lease_, std::max(last_heard_, taken_elsewhere_), forgiven_until_);
   }
 
-  // Publishes the allowance for other threads.
+  // Publishes what allowances follow from, for other threads.
   void NoteAllowance() {
     if (!contacted_) return;
     MutexLock lock(&mu_);
-    allowance_ = AllowanceAt(lease_, last_heard_, forgiven_until_);
+    known_ = {lease_, last_heard_, forgiven_until_};
+  }
+
+  Instant TakenElsewhere() const {
+    return options_.taken_elsewhere ? options_.taken_elsewhere() : Instant::min();
+  }
+
+  // The rendezvous takes such signs of life for the loss limit beyond what the node itself said,
+  // and not for ever: a node that cannot be spoken to is of no use.
+  void NoteTakenLocked(Instant taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!known_ || taken > known_->heard + known_->lease.loss_limit) return;
+    taken_elsewhere_ = std::max(taken_elsewhere_, taken);
+  }
+
+  // Goes on with the place that leads, if this process has learned that. Returns true if it has.
+  bool TurnToLeader() {
+    VoterMembers places;
+    {
+      MutexLock lock(&mu_);
+      places.swap(led_by_);
+    }
+    if (places.empty() || !contacted_) return false;
+    learned_ = std::move(places);
+    place_ = options_.endpoint.others.size();
+    next_address_ = addresses_.size();
+    backoff_ = kFirstBackoff;
+    return true;
   }
 
   Duration JoinLimit() const {
@@ -346,8 +393,10 @@ class GrpcRendezvousClient::Conversation {
   // led.
   void PassOver() {
     if (place_ + 1 >= Places()) return;
-    const PlaceToTry next = PlaceAt(place_ + 1);
-    if (next.host == now_at_.host && next.port == now_at_.port) ++place_;
+    if (IsAt(PlaceAt(place_ + 1))) ++place_;
+  }
+  bool IsAt(const PlaceToTry& place) const {
+    return place.host == now_at_.host && place.port == now_at_.port;
   }
 
   // Adds the detour after the endpoint's own addresses, since every node ends where the endpoint
@@ -387,6 +436,10 @@ class GrpcRendezvousClient::Conversation {
     while (stream.in_flight > 0) {
       const auto [event, ok] = AwaitEvent(WakeAt(stream));
       React(event, ok, &stream);
+      if (TurnToLeader() && !stream.cancelled && !IsAt(PlaceAt(place_ + 1))) {
+        stream.cancelled = stream.left = true;
+        stream.context.TryCancel();
+      }
       if (!stream.cancelled && (IsOver() || Now() >= SilentAt(stream))) {
         stream.cancelled = true;
         stream.context.TryCancel();
@@ -405,7 +458,7 @@ class GrpcRendezvousClient::Conversation {
   }
 
   Instant SilentAt(const Stream& stream) const {
-    return std::max(stream.heard + Patience(stream), forgiven_until_);
+    return std::max(stream.heard + Patience(stream), stream_forgiven_until_);
   }
 
   Instant WakeAt(const Stream& stream) {
@@ -442,6 +495,7 @@ class GrpcRendezvousClient::Conversation {
 
   void Hear(Stream* stream) {
     stream->heard = Now();
+    ++stream->read;
     const bool learned = !stream->response.voters().empty() && LearnVoters(*stream);
     Take(stream);
     // A node may become a voter, which takes milliseconds. Its directive does not wait for that.
@@ -552,6 +606,7 @@ class GrpcRendezvousClient::Conversation {
     } else if (now < stream->speaks_at) {
       return;
     }
+    stream->request.set_seen(stream->read);
     stream->joined = true;
     stream->sent = version;
     stream->speaks_at = now + NextSign();
@@ -594,6 +649,7 @@ class GrpcRendezvousClient::Conversation {
       return End(absl::FailedPreconditionError(
           absl::StrCat("what answers at ", Endpoint(), " is not hlaunch's rendezvous")));
     }
+    if (stream.left) return;
     if (stream.cancelled) {
       PassOver();
       return Lost(absl::StrCat("no answer for ", Seconds(Patience(stream)), " s"));
@@ -640,9 +696,13 @@ class GrpcRendezvousClient::Conversation {
   // time proves nothing, so the rendezvous gets one more lease to be heard.
   void ForgivePause(Instant wanted) {
     const Instant now = Now();
-    if (now - wanted < lease_.lease / 2) return;
-    forgiven_until_ = now + lease_.lease;
-    NoteAllowance();
+    if (now - wanted >= lease_.lease / 2) {
+      forgiven_until_ = now + TimeToAsk(lease_);
+      stream_forgiven_until_ = now + lease_.lease;
+      NoteAllowance();
+    }
+    MutexLock lock(&mu_);
+    looked_at_ = now;
   }
 
   std::string Endpoint() const { return HostPort(Place().host, Place().port); }
@@ -657,7 +717,16 @@ class GrpcRendezvousClient::Conversation {
   grpc::CompletionQueue queue_;
 
   mutable Mutex mu_;
-  Allowance allowance_ ABSL_GUARDED_BY(mu_);  // Set at the first contact.
+  struct Known {
+    Lease lease;
+    Instant heard;
+    Instant forgiven_until;
+  };
+  std::optional<Known> known_ ABSL_GUARDED_BY(mu_);  // Set at the first contact.
+  // As Options::taken_elsewhere, as far as that counts.
+  Instant taken_elsewhere_ ABSL_GUARDED_BY(mu_) = Instant::min();
+  Instant looked_at_ ABSL_GUARDED_BY(mu_);    // When the thread last knew the time.
+  VoterMembers led_by_ ABSL_GUARDED_BY(mu_);  // The last word of LedBy, until it is used.
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
   std::deque<NodeAnswer> answers_ ABSL_GUARDED_BY(mu_);  // Answers that were not sent yet.
@@ -673,8 +742,9 @@ class GrpcRendezvousClient::Conversation {
   std::optional<JobPolicy> policy_;  // The job's policy, once the rendezvous has sent it.
   VoterMembers learned_;             // Further places of the rendezvous.
   Instant begun_;
-  Instant last_heard_;      // When our last message that was answered was sent.
-  Instant forgiven_until_;  // Silence until then is not held against the rendezvous.
+  Instant last_heard_;             // When our last message that was answered was sent.
+  Instant forgiven_until_;         // Silence until then is not held against the rendezvous.
+  Instant stream_forgiven_until_;  // Nor against a stream.
   std::atomic<bool>& contacted_;
   bool answered_ = false;  // A rendezvous said something, at least "not yet".
   bool over_ = false;
@@ -702,6 +772,11 @@ void GrpcRendezvousClient::Join(const NodeInfo& info, const NodeUpdate& update,
                                 Listener* listener) {
   HLAUNCH_CHECK(conversation_ == nullptr);
   conversation_ = std::make_unique<Conversation>(options_, info, update, listener, &contacted_);
+  begun_ = conversation_.get();
+}
+
+void GrpcRendezvousClient::LedBy(const VoterMembers& places) {
+  if (Conversation* const begun = begun_) begun->LedBy(places);
 }
 
 void GrpcRendezvousClient::Send(const NodeUpdate& update) {
@@ -714,8 +789,8 @@ void GrpcRendezvousClient::Answer(NodeAnswer answer) {
   conversation_->Answer(std::move(answer));
 }
 
-Allowance GrpcRendezvousClient::AllowanceNow(Instant /*now*/) const {
-  return conversation_ == nullptr ? Allowance() : conversation_->AllowanceNow();
+Allowance GrpcRendezvousClient::AllowanceNow(Instant now) const {
+  return conversation_ == nullptr ? Allowance() : conversation_->AllowanceNow(now);
 }
 
 namespace {

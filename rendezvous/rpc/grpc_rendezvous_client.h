@@ -38,9 +38,9 @@ struct RendezvousEndpoint {
 // Before the first answer the client retries until the join time-out, since the rendezvous' host
 // and its name may appear later than this node. After a second it says what it waits for. After the
 // first answer it retries until the loss limit, counted from when it sent the last message that was
-// answered. A pause of this process is forgiven: the client then waits for one more lease, up to
-// half the margin beyond the loss limit. While connected it gives a sign of life at least every
-// half lease, and treats a connection that is silent for a whole lease as broken.
+// answered. A pause of this process is forgiven: the client then waits for TimeToAsk. While
+// connected it gives a sign of life at least every half lease, and treats a connection that is
+// silent for a whole lease as broken.
 //
 // Thread-safe; calls the listener from its own thread, "rdzv-client". The destructor first delivers
 // a last kLeft or kFinished, for at most 2 s.
@@ -66,12 +66,19 @@ class GrpcRendezvousClient final : public RendezvousClient {
       Lease lease;
       Instant heard;  // When the last message of this node that was accepted was sent.
       VoterMembers voters;
+      Instant forgiven_until = {};  // As in GiveUpAt.
     };
     std::optional<TakenUp> taken_up = std::nullopt;
     // Called from the client's thread each time the rendezvous sends the list of voters, which
     // keep the job's record, with what holds for the job; not before that is known. The rendezvous
     // may be at any of them, so the client tries them before the endpoint. May be empty.
     std::function<void(const JobPolicy& policy, const VoterMembers& voters)> on_voters = nullptr;
+    // Returns when this process gave the last sign of life that the rendezvous took in another way
+    // than from this client; min() if it gave none. Called from any thread. May be empty.
+    std::function<Instant()> taken_elsewhere = nullptr;
+    // Returns how long this process may stand still before its keeper ends it, if that is less than
+    // what the rendezvous allows; else max(). Called from any thread. May be empty.
+    std::function<Duration()> patience = nullptr;
   };
 
   explicit GrpcRendezvousClient(Options options);
@@ -85,6 +92,10 @@ class GrpcRendezvousClient final : public RendezvousClient {
   void Answer(NodeAnswer answer) override;
   Allowance AllowanceNow(Instant now) const override;
 
+  // This process has learned in another way that the rendezvous is at the first of `places`; the
+  // others may lead later. The client goes there at once. Has no effect before Join.
+  void LedBy(const VoterMembers& places);
+
   // True once a rendezvous has let this node in.
   bool contacted() const { return contacted_; }
 
@@ -93,6 +104,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
   const Options options_;
   std::atomic<bool> contacted_ = false;
   std::unique_ptr<Conversation> conversation_;
+  std::atomic<Conversation*> begun_ = nullptr;  // The same, for LedBy.
 };
 
 // Tells the rendezvous that this incarnation's agent is dead and that none of its workers lives.

@@ -28,6 +28,7 @@ namespace {
 // The limit of streams that have not joined; beyond it the oldest is ended. A whole cluster may
 // connect at once.
 constexpr size_t kMaxInLobby = 16384;
+constexpr size_t kMostUnseen = 64;  // Responses of a stream; older ones prove less.
 
 bool SamePlace(const VoterMember& a, const VoterMember& b) {
   return a.incarnation == b.incarnation && a.address == b.address;
@@ -146,18 +147,33 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   absl::Status Take() {
     if (job_ == nullptr) return Join();
     HLAUNCH_RETURN_IF_ERROR(job_->CheckLeads());
+    const bool counts = job_->Counts(node_id_, incarnation_, AgeOfRequest());
     if (request_.has_answer()) {
       HLAUNCH_ASSIGN_OR_RETURN(NodeAnswer answer, FromProto(request_.answer()));
-      if (!job_->Answer(node_id_, incarnation_, std::move(answer))) return absl::OkStatus();
-    } else if (!request_.has_update()) {
-      if (!job_->Heard(node_id_, incarnation_)) return absl::OkStatus();
-    } else {
+      if (!job_->Answer(node_id_, incarnation_, std::move(answer), counts)) {
+        return absl::OkStatus();
+      }
+    } else if (request_.has_update()) {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
       TakeLastWord(update);
-      HLAUNCH_RETURN_IF_ERROR(job_->Update(node_id_, incarnation_, update));
+      HLAUNCH_RETURN_IF_ERROR(job_->Update(node_id_, incarnation_, update, counts));
+    } else if (counts && !job_->Heard(node_id_, incarnation_)) {
+      return absl::OkStatus();
     }
-    Answer();
+    if (counts) Answer();
     return absl::OkStatus();
+  }
+
+  // Returns how old the request is at most: it was made after the last response that the node had
+  // read. Zero if the node does not say which that was.
+  Duration AgeOfRequest() {
+    if (!request_.has_seen()) return Duration::zero();
+    MutexLock lock(&mu_);
+    while (!responses_.empty() && responses_.front().first <= request_.seen()) {
+      seen_at_ = responses_.front().second;
+      responses_.pop_front();
+    }
+    return MonotonicClock().Now() - seen_at_;
   }
 
   // A node that has sent kFinished gets OK, even from a rendezvous that shuts down because it
@@ -249,6 +265,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
 
   void PackLocked(const VoterMembers& voters) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     response_.Clear();
+    responses_.emplace_back(++written_, MonotonicClock().Now());
+    if (responses_.size() > kMostUnseen) responses_.pop_front();
     if (!std::exchange(redirects_, false) && !std::exchange(policy_sent_, true)) {
       *response_.mutable_policy() = ToProto(job_->policy());
     }
@@ -287,6 +305,11 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   VoterMembers told_ ABSL_GUARDED_BY(mu_);       // The voters that the node knows of.
   uint64_t read_ = 0;                        // Messages that were read; only for the reading side.
   uint64_t heard_ ABSL_GUARDED_BY(mu_) = 0;  // Messages that are answered.
+  uint64_t written_ ABSL_GUARDED_BY(mu_) = 0;  // Responses.
+  // The numbers of the responses that the node has not shown to have read, and when each was made;
+  // and when the last one was made that it has read.
+  std::deque<std::pair<uint64_t, Instant>> responses_ ABSL_GUARDED_BY(mu_);
+  Instant seen_at_ ABSL_GUARDED_BY(mu_) = MonotonicClock().Now();
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest one, if not sent yet.
   std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // Questions that were not sent yet.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);

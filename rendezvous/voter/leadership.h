@@ -64,6 +64,7 @@ class Leadership {
   // Returns true if `one` must be sent the entry itself.
   bool Needs(Incarnation one, const VoterEntry& entry, Instant now) const;
   uint64_t LastBeat(Incarnation one) const { return followers_.LastBeat(one); }
+  Instant BeatSent(Incarnation one) const { return followers_.BeatSent(one); }
   bool HeardOfLate(Incarnation one, Instant now) const {
     return now - followers_.Heard(one) <= rule_.lease / 2;
   }

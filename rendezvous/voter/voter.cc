@@ -150,6 +150,10 @@ void Voter::HearAppended(const VoterMessage& message) {
   }
   if (message.term < term_ || !leading_->Concerns(message.from, known_)) return;
   leading_->Appended(message.from, message.beat, message.ballot, now_);
+  const bool of_now = leading_->LastBeat(message.from) == message.beat;
+  if (of_now && now_ < leading_->BeatSent(message.from) + rule_.lease) {
+    out_.answered.emplace_back(message.from, message.beat);
+  }
 }
 
 bool Voter::HasPromised() const {

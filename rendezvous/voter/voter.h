@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,7 +51,10 @@ struct VoterStep {
   std::optional<uint64_t> decided;  // The version of the record that is now decided.
   std::string denied;               // Why the proposal was refused; empty if it was not.
   std::vector<std::string> news;    // Lines for people.
-  Instant next;                     // When VoterTimePassed is due.
+  // Who answered an append of this leader that is younger than the lease, and its beat. What a dead
+  // process left on its way is older, or soon will be.
+  std::vector<std::pair<Incarnation, uint64_t>> answered;
+  Instant next;  // When VoterTimePassed is due.
 };
 
 // One process of the group of voters that keeps the record of a job's rendezvous, only in

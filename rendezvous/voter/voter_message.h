@@ -29,8 +29,11 @@ struct VoterMessage {
   SharedEntry entry;       // kAppend: that entry; null if the receiver should hold it.
   uint64_t beat = 0;       // kAppend: counts up in a term. kAppended: the one that it answers.
   uint64_t confirmed = 0;  // kAppend: the highest beat that the receiver has answered.
-  Term asked = 0;          // Requests and their answers: the term to be voted in.
-  bool granted = false;    // kPreVote, kVote.
+  // kAppend: the highest beat whose answer the job's rendezvous took as a sign of life of the
+  // receiver's node; 0: none. A voter itself ignores it.
+  uint64_t taken = 0;
+  Term asked = 0;        // Requests and their answers: the term to be voted in.
+  bool granted = false;  // kPreVote, kVote.
 };
 
 }  // namespace hlaunch

@@ -211,6 +211,70 @@ INSTANTIATE_TEST_SUITE_P(Scenes, StandstillAmongVoters,
                                                           Who::kAgentAndKeeper, Who::kNode),
                                           testing::Bool(), testing::Values(6, 8, 30)));
 
+class SeveralStandStillAmongVoters : public testing::TestWithParam<std::tuple<int, Who, int>> {};
+
+// All nodes stand still at once, or all but the one that leads, which is then cut off: those that
+// find a majority when they go on keep their places until those are given away.
+TEST_P(SeveralStandStillAmongVoters, EndsNeitherTheJobNorAPlaceThatNobodyTook) {
+  const auto [nodes, who, loss_limit] = GetParam();
+  const Duration limit = std::chrono::seconds(loss_limit);
+  const Duration step = std::chrono::milliseconds(200) * kShare;
+  Duration duration = std::chrono::seconds(1);
+  for (uint64_t seed = 1; duration <= 2 * limit + std::chrono::seconds(13);
+       ++seed, duration += step) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = nodes;
+    simulation.steps = 6000;
+    simulation.voters = true;
+    simulation.standstill = {who, limit, duration};
+    simulation.standstill->after = std::chrono::milliseconds(1000 + 37 * seed);
+    const SimulationResult result = Simulate(simulation);
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.outcome, 0) << "replay it: " << ReplayCommand(simulation);
+    // Of all that stood still, none has lost its place. Of the others, one that was alone has.
+    const auto of_cut_off = static_cast<uint64_t>(
+        who == Who::kOthers && duration + std::chrono::seconds(8) >= limit ? 1 : 0);
+    EXPECT_LE(result.agents, static_cast<uint64_t>(nodes) + of_cut_off)
+        << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, SeveralStandStillAmongVoters,
+                         testing::Combine(testing::Values(3, 5),
+                                          testing::Values(Who::kOthers, Who::kAllNodes),
+                                          testing::Values(6, 30)));
+
+class FlappingLinkAmongVoters : public testing::TestWithParam<std::tuple<int, bool>> {};
+
+// The link of one node goes down and up. The others reach each other all the time, so none of them
+// ends, and none waits: their own voters tell them who leads, and that they are heard.
+TEST_P(FlappingLinkAmongVoters, EndsNoNode) {
+  const auto [nodes, of_host] = GetParam();
+  uint64_t seed = 1;
+  for (int ms = 1000; ms <= 2600; ms += 10 * static_cast<int>(kShare), ++seed) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = nodes;
+    simulation.steps = 20000;
+    simulation.voters = true;
+    simulation.standstill = {Who::kLink, std::chrono::seconds(6), std::chrono::milliseconds(ms),
+                             false, of_host};
+    simulation.standstill->after = std::chrono::milliseconds(1000 + 37 * seed);
+    const SimulationResult result = Simulate(simulation);
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.outcome, 0) << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.agents, static_cast<uint64_t>(nodes))
+        << "replay it: " << ReplayCommand(simulation);
+    EXPECT_EQ(result.job_restarts, 0U) << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Scenes, FlappingLinkAmongVoters,
+                         testing::Combine(testing::Values(3, 5), testing::Bool()));
+
 class PowerLossAmongVoters : public testing::TestWithParam<std::tuple<int, bool>> {};
 
 // A node loses its power in any moment from the first tenths of a second of the first round on.

@@ -16,8 +16,9 @@ namespace {
 constexpr Duration kKilling = std::chrono::milliseconds(500);
 // A loop that is later than this stood still.
 constexpr Duration kLoopPaused = std::chrono::seconds(1);
-// The time that the rendezvous' client needs after a pause to say what is allowed now.
+// After a pause the rendezvous' client is asked so often, and for so long, what is allowed now.
 constexpr Duration kAfterPause = std::chrono::milliseconds(100);
+constexpr Duration kAllowancePatience = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -26,7 +27,7 @@ struct LifeSigns::Timer {
   asio::steady_timer timer;
 };
 
-LifeSigns::LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)> allowed,
+LifeSigns::LifeSigns(asio::io_context& loop, std::function<Allowance(Instant now)> allowed,
                      ShowFn show, std::function<void()> on_due)
     : allowed_(std::move(allowed)),
       show_(std::move(show)),
@@ -35,7 +36,8 @@ LifeSigns::LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)>
 LifeSigns::~LifeSigns() = default;
 
 void LifeSigns::Begin() {
-  due_ = forgave_ = false;
+  due_ = false;
+  woken_.reset();
   look_at_ = MonotonicClock().Now();
   Turn();
 }
@@ -47,11 +49,13 @@ void LifeSigns::End() {
 
 void LifeSigns::Turn() {
   const Instant now = MonotonicClock().Now();
-  // What is allowed was said before the pause. One such look is forgiven, not two in a row.
-  forgave_ = now > look_at_ + kLoopPaused && !forgave_;
-  if (forgave_) return TurnAfter(kAfterPause);
-  const Instant until = allowed_(now);
+  const Allowance allowance = allowed_(now);
+  const Instant until = allowance.workers_until;
   if (until == Instant::max()) return;
+  if (now > look_at_ + kLoopPaused && allowance.as_of < look_at_ && !woken_) woken_ = now;
+  const bool outdated = woken_ && allowance.as_of < *woken_ && now < *woken_ + kAllowancePatience;
+  if (outdated) return TurnAfter(kAfterPause);
+  woken_.reset();
   limited_ = true;
   if (show_) show_(until);
   if (now + kKilling >= until && !std::exchange(due_, true)) on_due_();

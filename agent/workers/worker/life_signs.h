@@ -5,8 +5,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "proto/base/clock.h"
+#include "rendezvous/round/values/lease.h"
 
 namespace asio {
 class io_context;
@@ -26,9 +28,9 @@ class LifeSigns {
   // `allowed` returns until when the workers may live by what is known now; Instant::max() if no
   // other node can take over, which then never changes. `show` is empty if there is no keeper.
   // `on_due` is called from the loop, once after each Begin, a moment before the keeper would end
-  // the workers although the loop turns. After a pause of this process `allowed` is asked a moment
-  // later, when it no longer says what held before the pause.
-  LifeSigns(asio::io_context& loop, std::function<Instant(Instant now)> allowed, ShowFn show,
+  // the workers although the loop turns. After a pause of this process an allowance from before it
+  // is not acted upon for two seconds: it no longer holds, and soon another one will be there.
+  LifeSigns(asio::io_context& loop, std::function<Allowance(Instant now)> allowed, ShowFn show,
             std::function<void()> on_due);
   ~LifeSigns();
 
@@ -42,13 +44,13 @@ class LifeSigns {
   void TurnAfter(Duration delay);
 
   struct Timer;
-  const std::function<Instant(Instant now)> allowed_;
+  const std::function<Allowance(Instant now)> allowed_;
   const ShowFn show_;
   const std::function<void()> on_due_;
-  bool limited_ = false;  // The keeper was given a time limit.
-  bool due_ = false;      // on_due_ was called.
-  bool forgave_ = false;  // The last turn came after a pause.
-  Instant look_at_;       // When Turn asked to be called.
+  bool limited_ = false;          // The keeper was given a time limit.
+  bool due_ = false;              // on_due_ was called.
+  std::optional<Instant> woken_;  // A pause has ended, and what is allowed is from before it.
+  Instant look_at_;               // When Turn asked to be called.
   const std::unique_ptr<Timer> timer_;
 };
 

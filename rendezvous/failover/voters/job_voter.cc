@@ -27,6 +27,7 @@ namespace {
 constexpr int kMostNodes = 1 << 14;
 constexpr size_t kMostWithTexts = 240 << 10;  // A larger record is without texts for people.
 constexpr size_t kMostHeard = 64;
+constexpr size_t kMostSigns = 64;  // Of life, whose answer has not come.
 constexpr Duration kLook = std::chrono::milliseconds(500);
 constexpr Duration kKeepPatience = std::chrono::seconds(3);
 constexpr Duration kQuickPreflight = std::chrono::seconds(1);
@@ -106,10 +107,24 @@ VoterRule VoterRuleOf(const JobPolicy& policy) {
   // vote, it must mean the same time.
   rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
   rule.beat = std::min<Duration>(kLook, rule.lease / 5);
-  rule.lapse_after = policy.lease.loss_limit / 2;
+  // Of two nodes the other one goes on by proof within this time only. The keeper of a leader that
+  // stands still brings it, see HostPatience. No third process could take the place meanwhile.
+  const bool pair = policy.max_nodes + policy.spares <= 2;
+  rule.lapse_after = pair ? policy.lease.loss_limit : policy.lease.loss_limit / 2;
   rule.continue_after = policy.lease.loss_limit * 2 / 3;
   if (policy.on_host_loss == HostLoss::kContinue) rule.on_host_loss = OnHostLoss::kContinue;
   return rule;
+}
+
+Duration HostPatience(const JobPolicy& policy, size_t voters) {
+  constexpr Duration kLeast = std::chrono::seconds(3);  // The loop of a busy host may be late.
+  if (voters != 2 || policy.max_nodes + policy.spares > 2) return Duration::max();
+  return std::max(kLeast, VoterRuleOf(policy).lapse_after / 2);
+}
+
+Duration JobVoter::Patience() const {
+  if (!leads()) return Duration::max();
+  return HostPatience(options_.policy, voter()->group().members.size());
 }
 
 JobVoter::JobVoter(Options options)
@@ -144,6 +159,13 @@ absl::Status JobVoter::Begin() {
     LogDebug(line);
     MutexLock lock(&mu_);
     why_ = line;
+  };
+  options.answered = [this](Incarnation from, Term term, uint64_t beat) {
+    Answered(from, term, beat);
+  };
+  options.led_by = [this](Incarnation) {
+    const VoterMembers places = Places();
+    if (options_.on_led && places.size() > 1) options_.on_led(places);
   };
   HLAUNCH_ASSIGN_OR_RETURN(std::shared_ptr<VoterThread> begun,
                            VoterThread::Start(std::move(options)));
@@ -269,7 +291,59 @@ void JobVoter::TakeOver(Term term, const VoterEntry& entry) {
     if (job_ != nullptr) former_.push_back(std::move(job_));
     job_ = job;
   }
+  LearnNodes(job->Nodes());
   job->Say(news);
+}
+
+void JobVoter::LearnNodes(const std::vector<NodeInfo>& nodes) {
+  const VoterMembers members = voter()->group().members;
+  MutexLock lock(&mu_);
+  node_ids_.clear();
+  for (const NodeInfo& node : nodes) {
+    const bool answers = node.incarnation == options_.self.incarnation ||
+                         FindMember(members, node.incarnation) != nullptr ||
+                         FindMember(candidates_, node.incarnation) != nullptr;
+    if (answers) node_ids_.emplace(node.incarnation, node.node_id);
+  }
+}
+
+// The node of `from` has given a sign of life. Returns whether the rendezvous, if it is here, took
+// it, so that the node's workers may live by it.
+bool JobVoter::TakeSign(Incarnation from) const {
+  std::shared_ptr<JobRendezvous> job;
+  std::string node_id;
+  {
+    MutexLock lock(&mu_);
+    const auto known = node_ids_.find(from);
+    if (!leads_ || job_ == nullptr || known == node_ids_.end()) return false;
+    job = job_;
+    node_id = known->second;
+  }
+  return job->Votered(node_id, from);
+}
+
+void JobVoter::Answered(Incarnation from, Term term, uint64_t beat) {
+  if (!TakeSign(from)) return;
+  MutexLock lock(&mu_);
+  taken_[from] = {term, beat};
+}
+
+// The leader says which answer of this voter was taken.
+void JobVoter::NoteTaken(const VoterMessage& append) {
+  MutexLock lock(&mu_);
+  std::erase_if(signs_, [&](const Sign& sign) {
+    const bool taken =
+        sign.to == append.from && sign.term == append.term && sign.beat <= append.taken;
+    if (taken) taken_at_ = std::max(taken_at_, sign.at);
+    return taken;
+  });
+}
+
+Instant JobVoter::TakenAt() const {
+  const Instant now = Now();
+  if (TakeSign(options_.self.incarnation)) return now;
+  MutexLock lock(&mu_);
+  return taken_at_;
 }
 
 void JobVoter::Lose(const std::string& why) {
@@ -338,6 +412,7 @@ absl::Status JobVoter::Hear(absl::string_view job_id, VoterLetter letter) {
     return absl::OkStatus();
   }
   if (letter.message.to != options_.self.incarnation) return absl::OkStatus();
+  if (appends && letter.message.taken > 0) NoteTaken(letter.message);
   if (letter.lacks_bytes > 0) {
     AskForRecord(letter);
     // Until the record is there, the message is a sign of life.
@@ -472,7 +547,20 @@ VoterMembers JobVoter::Places() const {
   return places;
 }
 
-void JobVoter::Send(const VoterMessage& message) {
+void JobVoter::Send(const VoterMessage& step) {
+  VoterMessage message = step;
+  {
+    MutexLock lock(&mu_);
+    if (message.kind == VoterMessage::Kind::kAppended) {
+      signs_.push_back({message.to, message.term, message.beat, Now()});
+      if (signs_.size() > kMostSigns) signs_.pop_front();
+    } else if (message.kind == VoterMessage::Kind::kAppend) {
+      const auto taken = taken_.find(message.to);
+      if (taken != taken_.end() && taken->second.first == message.term) {
+        message.taken = taken->second.second;
+      }
+    }
+  }
   if (message.entry != nullptr && message.entry->record.size() > kMaxCarriedRecordBytes) {
     MutexLock lock(&mu_);
     offered_ = message.entry;
@@ -525,9 +613,11 @@ void JobVoter::TellNodes(JobRendezvous& job) {
     return;
   }
   const VoterMembers members = voter()->group().members;
-  VoterCandidates told = CandidatesOf(job.Nodes(), members, options_.self);
+  const std::vector<NodeInfo> nodes = job.Nodes();
+  VoterCandidates told = CandidatesOf(nodes, members, options_.self);
   SayIfAlone(job, members, told.candidates);
   NameCandidates(std::move(told));
+  LearnNodes(nodes);
   VoterMembers places = Places();
   if (SameMembers(places, told_)) return;
   told_ = std::move(places);

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -47,6 +49,12 @@ VoterCandidates CandidatesOf(const std::vector<NodeInfo>& nodes, const VoterMemb
 // Returns the times of the voters of a job of this policy. Pure.
 VoterRule VoterRuleOf(const JobPolicy& policy);
 
+// Returns how long a process that leads the job may stand still before its keeper ends it, if the
+// job has so many voters. One of two nodes cannot lead without proof that the other one is dead,
+// and that must come while its own workers may live, and while it knows that it has missed nothing.
+// max(): that is not so. Pure.
+Duration HostPatience(const JobPolicy& policy, size_t voters);
+
 // One of the processes that keep a job's record among the job's own agents. The leader of these
 // voters runs the job's rendezvous; the others stand by. The server in front of it gets the job
 // from it, or learns where the job is.
@@ -69,6 +77,9 @@ class JobVoter final : public Jobs, public VoterPost {
     // Called when Places() has changed while this process leads, from a thread of its own. May be
     // empty.
     std::function<void()> on_places = nullptr;
+    // Called when another process leads than before, with all places of the rendezvous, that one
+    // first. Called from a thread of its own; must not block. May be empty.
+    std::function<void(const VoterMembers& places)> on_led = nullptr;
   };
 
   // Begins as a standby.
@@ -87,6 +98,11 @@ class JobVoter final : public Jobs, public VoterPost {
   // Returns true if other processes hold the job's record too, so that one of them can lead the job
   // when this process is gone.
   bool Outlived() const { return voter()->group().members.size() > 1; }
+  // As HostPatience, now; max() if the job is not led from here.
+  Duration Patience() const;
+  // Returns when this process gave the last sign of life that the job's rendezvous took from it as
+  // a voter; min() if it took none. Where the rendezvous is in this process, it is one to ask.
+  Instant TakenAt() const;
   // Returns the job that is led from here, or was last; null if none ever was.
   std::shared_ptr<JobRendezvous> job() const;
 
@@ -120,12 +136,16 @@ class JobVoter final : public Jobs, public VoterPost {
   JobRules Rules(JobRules rules, Term term, uint64_t version);
   absl::Status Keep(const std::shared_ptr<Kept>& kept, const JobRecord& record);
   void NameCandidates(VoterCandidates told);
+  void LearnNodes(const std::vector<NodeInfo>& nodes);
+  bool TakeSign(Incarnation from) const;
+  void Answered(Incarnation from, Term term, uint64_t beat);
+  void NoteTaken(const VoterMessage& append);
   bool Leads(const Kept& kept) const;
   void TakeOver(Term term, const VoterEntry& entry);
   void Lose(const std::string& why);
   void Yield(const VoterMember& leader);
   void FoundAgain();
-  void Send(const VoterMessage& message);
+  void Send(const VoterMessage& step);
   void AskForRecord(const VoterLetter& letter);
   void TakeRecord(VoterMessage message, absl::StatusOr<std::string> record, size_t bytes);
   std::optional<VoterMember> Addressee(Incarnation incarnation) const;
@@ -153,6 +173,19 @@ class JobVoter final : public Jobs, public VoterPost {
   std::vector<std::shared_ptr<JobRendezvous>> former_ ABSL_GUARDED_BY(mu_);
   std::optional<VoterMember> leader_ ABSL_GUARDED_BY(mu_);  // The leader that was heard last.
   std::string why_ ABSL_GUARDED_BY(mu_);                    // The last line of the voter.
+  // Who answers appends is alive; these are the ids of the nodes that may do so, this one included.
+  std::map<Incarnation, std::string> node_ids_ ABSL_GUARDED_BY(mu_);
+  // Of each voter, in the term in which this one leads: the last beat whose answer was taken.
+  std::map<Incarnation, std::pair<Term, uint64_t>> taken_ ABSL_GUARDED_BY(mu_);
+  struct Sign {
+    Incarnation to = 0;
+    Term term = 0;
+    uint64_t beat = 0;
+    Instant at;
+  };
+  std::deque<Sign> signs_ ABSL_GUARDED_BY(mu_);  // Answers of this voter to a leader's appends.
+  Instant taken_at_ ABSL_GUARDED_BY(mu_) =
+      Instant::min();  // When the last that was taken was made.
   VoterMembers candidates_ ABSL_GUARDED_BY(mu_);
   bool look_ ABSL_GUARDED_BY(mu_) = false;  // Watch must look now.
   // The entry that was sent last without its record, for those who ask for that; null if none was.

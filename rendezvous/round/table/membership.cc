@@ -60,7 +60,7 @@ Seat& Membership::Insert(const MemberRecord& member, bool local, Instant t) {
   static_cast<MemberRecord&>(seat) = member;
   seat.local = local;
   seat.attached = true;
-  seat.heard = seat.since = t;
+  seat.heard = seat.spoke = seat.since = t;
   if (!local) seat.silence = by_silence_.insert(by_silence_.end(), &seat);
   if (info.node_rank) by_rank_[*info.node_rank] = &seat;
   Count(seat, +1);
@@ -172,6 +172,11 @@ void Membership::SetFinished(Seat& seat) {
 }
 
 void Membership::Touch(Seat& seat, Instant t) {
+  seat.spoke = t;
+  NoteHeard(seat, t);
+}
+
+void Membership::NoteHeard(Seat& seat, Instant t) {
   seat.heard = t;
   if (!seat.local) by_silence_.splice(by_silence_.end(), by_silence_, seat.silence);
 }

@@ -21,15 +21,16 @@ namespace hlaunch {
 // comes back.
 struct Seat : MemberRecord {
   bool local = false;
-  bool attached = false;     // It has a stream.
-  bool left = false;         // It said kLeft, and is here only to be told kFinish.
-  bool finished = false;     // It said kFinished.
-  bool changed = false;      // It is in the list of TakeChanged.
-  Incarnation claimant = 0;  // The last incarnation that wanted this seat.
-  Instant asked;             // When the holder was asked for a sign of life because of that.
-  Instant heard;
-  std::optional<Instant> broke;        // When its stream broke, while it has none.
-  Instant since;                       // When it joined.
+  bool attached = false;         // It has a stream.
+  bool left = false;             // It said kLeft, and is here only to be told kFinish.
+  bool finished = false;         // It said kFinished.
+  bool changed = false;          // It is in the list of TakeChanged.
+  Incarnation claimant = 0;      // The last incarnation that wanted this seat.
+  Instant asked;                 // When the holder was asked for a sign of life because of that.
+  Instant heard;                 // When it gave its last sign of life.
+  Instant spoke;                 // The same, as a node; a voter gives others.
+  std::optional<Instant> broke;  // When its stream broke, while it has none.
+  Instant since;                 // When it joined.
   std::list<Seat*>::iterator silence;  // Its place in the order of silence, unless local.
 
   NodePhase phase = NodePhase::kReady;  // Its phase in round `seen`, the last round it spoke of.
@@ -125,8 +126,9 @@ class Membership {
   // Asks the node for a sign of life, if it has a stream.
   void Ask(const Seat& seat);
 
-  // The node gave a sign of life.
+  // The node gave a sign of life; NoteHeard: in another way than by speaking here.
   void Touch(Seat& seat, Instant t);
+  void NoteHeard(Seat& seat, Instant t);
   // Returns whether the node is suspect: silent for the lease, or without a stream. The local node
   // never is.
   bool Suspect(const Seat& seat, Instant t) const;

@@ -60,7 +60,8 @@ RoundTable::RoundTable(const JobRules& rules, const JobRecord& record, Instant n
       record_(RestoredRecord(rules, record, now)),
       membership_(record_),
       machine_(record_, membership_, news_, rules.make_secret),
-      last_now_(now) {
+      last_now_(now),
+      ticked_(now) {
   for (const MemberRecord& member : record.members) {
     membership_.SetAttached(membership_.Insert(member, /*local=*/false, now), false);
   }
@@ -76,12 +77,17 @@ JobRecord RoundTable::Record() const {
 
 Instant RoundTable::Observe(Instant now) {
   const std::optional<Instant> due = NextDeadline();
+  if (!due) ticked_ = now;
   if (due && now > *due + kSlack) {
     // A table that gets calls but no Tick stays at the time of its last call, so that its time
     // never goes back; except for an instant, so that a message after a question is later than the
     // question.
-    paused_ +=
+    const Duration stood =
         last_now_ > *due ? std::max(Duration::zero(), now - last_now_ - kInstant) : now - *due;
+    paused_ += stood;
+    if (now - paused_ > stood_still_at_ + kSlack) stood_still_ = {};
+    stood_still_at_ = now - paused_;
+    stood_still_ += stood;
   }
   last_now_ = now;
   machine_.time_line().SetNow(now);
@@ -92,12 +98,13 @@ std::optional<Instant> RoundTable::NextDeadline() const {
   std::optional<Instant> next = machine_.NextDeadline();
   const std::optional<Instant> loss = membership_.NextLoss();
   if (!next || (loss && *loss < *next)) next = loss;
-  if (next) next = std::min(*next + paused_, last_now_ + kNap);
+  if (next) next = std::min(*next + paused_, ticked_ + kNap);
   return next;
 }
 
 void RoundTable::Tick(Instant now) {
   const Instant t = Observe(now);
+  ticked_ = now;
   LoseSilent(t);
   machine_.LookForSilence(t);
   machine_.Settle(t);
@@ -107,13 +114,27 @@ void RoundTable::Tick(Instant now) {
 void RoundTable::LoseSilent(Instant t) {
   membership_.ForgetGhosts(t);
   while (Seat* seat = membership_.FindLost(t)) {
-    const std::string detail =
-        absl::StrCat("it was not heard of for ", WholeSeconds(t - seat->heard), " s");
+    const std::string detail = WhySilent(*seat, t);
     machine_.Remove(
         *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
         absl::AbortedError(absl::StrCat("the job gave up ", NodeName(seat->info), ": ", detail)),
         t);
   }
+}
+
+// Nodes end by themselves where the rendezvous stood still for so long, and are not the cause.
+std::string RoundTable::WhySilent(const Seat& seat, Instant t) const {
+  const Lease& lease = record_->policy.lease;
+  const std::string silence =
+      absl::StrCat("it was not heard of for ", WholeSeconds(t - seat.heard), " s");
+  const bool since = seat.heard <= stood_still_at_ + lease.lease;
+  if (stood_still_ < lease.loss_limit || !since) return silence;
+  std::string where = "the node";
+  for (const auto& [node_id, other] : membership_.seats()) {
+    if (other.local) where = other.info.host;
+  }
+  return absl::StrCat(where, ", which holds the rendezvous, had stood still for ",
+                      WholeSeconds(stood_still_), " s; ", silence, " since");
 }
 
 // Makes room for a node whose id or rank is held by another incarnation.
@@ -181,14 +202,14 @@ bool RoundTable::Holds(absl::string_view node_id, Incarnation incarnation) const
 }
 
 absl::Status RoundTable::Update(absl::string_view node_id, Incarnation incarnation,
-                                const NodeUpdate& update, Instant now) {
+                                const NodeUpdate& update, Instant now, bool counts) {
   const Instant t = Observe(now);
   Seat* seat = membership_.Find(node_id, incarnation);
   if (seat == nullptr) {
     const std::string* why = membership_.WhyGivenUp(incarnation);
     return absl::AbortedError(why != nullptr ? *why : "this incarnation holds no place in the job");
   }
-  membership_.Touch(*seat, t);
+  if (counts) membership_.Touch(*seat, t);
   absl::Status status = CheckPossible(*record_, *seat, update);
   if (status.ok()) Apply(*seat, update, t);
   machine_.Settle(t);
@@ -201,6 +222,26 @@ void RoundTable::Apply(Seat& seat, const NodeUpdate& update, Instant t) {
   if (!overtaken) machine_.draining().Note(seat, update);
   machine_.AbsorbFailures(seat, update, t);
   if (!overtaken) machine_.Enter(seat, update, t);
+}
+
+bool RoundTable::Counts(absl::string_view node_id, Incarnation incarnation, Duration age,
+                        Instant now) {
+  const Instant t = Observe(now);
+  const Seat* seat = membership_.Find(node_id, incarnation);
+  const Duration lease = record_->policy.lease.lease;
+  if (seat == nullptr || age < lease || t - seat->heard < lease) return true;
+  membership_.Ask(*seat);
+  return false;
+}
+
+bool RoundTable::Votered(absl::string_view node_id, Incarnation incarnation, Instant now) {
+  const Instant t = Observe(now);
+  Seat* seat = membership_.Find(node_id, incarnation);
+  if (seat == nullptr || seat->left || seat->finished) return false;
+  const Lease& lease = record_->policy.lease;
+  if (!seat->local && t - seat->spoke > lease.loss_limit + lease.lease) return false;
+  membership_.NoteHeard(*seat, t);
+  return true;
 }
 
 void RoundTable::Heard(absl::string_view node_id, Incarnation incarnation, Instant now) {

@@ -86,14 +86,25 @@ class RoundTable {
   //   OutOfRange - it comes from a round in which this rendezvous does not know it.
   absl::Status Join(const NodeInfo& info, const NodeUpdate& update, bool local, Instant now);
 
-  // Takes the node's state, which is also a sign of life. Of a state that is older than the known
-  // one it takes only the failures.
+  // Takes the node's state, which is also a sign of life if it `counts`. Of a state that is older
+  // than the known one it takes only the failures.
   //
   // Errors:
   //   Aborted - `incarnation` does not hold this seat (any more).
   //   InvalidArgument - the update contradicts what the node was told.
   absl::Status Update(absl::string_view node_id, Incarnation incarnation, const NodeUpdate& update,
-                      Instant now);
+                      Instant now, bool counts = true);
+
+  // Returns whether a message of the node that is at most `age` old is a sign of life. It is not if
+  // the node may be dead: it was silent for the lease, and the message may be as old as the
+  // silence, because a kernel sends what a dead process left once the network is back. The node is
+  // asked then.
+  bool Counts(absl::string_view node_id, Incarnation incarnation, Duration age, Instant now);
+
+  // The node has answered as a voter of this job's record; that is a sign of life, too. Returns
+  // false if it is not, because the node holds no seat or has not spoken here for the loss limit
+  // and the lease. O(log n).
+  bool Votered(absl::string_view node_id, Incarnation incarnation, Instant now);
 
   // The node gave a sign of life. O(log n).
   void Heard(absl::string_view node_id, Incarnation incarnation, Instant now);
@@ -170,6 +181,7 @@ class RoundTable {
   absl::Status Vacate(const NodeInfo& info, Instant t);
   void Apply(Seat& seat, const NodeUpdate& update, Instant t);
   void LoseSilent(Instant t);
+  std::string WhySilent(const Seat& seat, Instant t) const;
 
   const std::string set_by_;  // Whose policy it is; see JobRules.
   DurableRecord record_;
@@ -177,7 +189,11 @@ class RoundTable {
   NewsBoard news_;
   RoundMachine machine_;
   Instant last_now_;
+  Instant ticked_;  // The last Tick, or the last time before there was a deadline.
   Duration paused_{};
+  // The last time that the table stood still: when, without all pauses, and how long.
+  Instant stood_still_at_;
+  Duration stood_still_{};
 };
 
 }  // namespace hlaunch

@@ -15,22 +15,26 @@ Lease LeaseForNodes(const Lease& lease, int nodes) {
   return {lease.lease + longer, lease.loss_limit, lease.margin + longer};
 }
 
+Duration TimeToAsk(const Lease& lease) {
+  constexpr Duration kElection = std::chrono::seconds(5);
+  return std::max(2 * lease.lease, kElection);
+}
+
 Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until) {
-  const Instant at = heard + lease.loss_limit;
-  // The rest of the margin is for stopping. An agent that was paused for longer has lost its place,
-  // unless the rendezvous was paused, too. So the agent may still ask.
-  const Instant last = at + lease.margin / 2;
-  if (forgiven_until - lease.lease >= last) return forgiven_until;
-  return std::max(at, std::min(forgiven_until, last));
+  return std::max(heard + lease.loss_limit, forgiven_until);
 }
 
 Allowance AllowanceAt(const Lease& lease, Instant heard, Instant forgiven_until) {
   constexpr Duration kStopping = std::chrono::seconds(3);  // SIGTERM, 2 s, SIGKILL.
   constexpr Duration kKilling = std::chrono::milliseconds(500);
+  constexpr Duration kAsking = std::chrono::seconds(1);
   const Instant at = heard + lease.loss_limit;
-  const Instant give_up = GiveUpAt(lease, heard, forgiven_until);
-  if (give_up > at + lease.margin / 2) return {at, give_up + kStopping};
-  return {at, std::min(give_up + kStopping, std::max(at, at + lease.margin - kKilling))};
+  const Instant stopped = GiveUpAt(lease, heard, forgiven_until) + kStopping;
+  const Instant last = at + lease.margin - kKilling;
+  // An agent that was paused until then may have lost its place, or the rendezvous was paused, too.
+  // Only the rendezvous knows, so the agent may still ask.
+  if (forgiven_until - TimeToAsk(lease) + kAsking > last) return {at, stopped};
+  return {at, std::min(stopped, std::max(at, last))};
 }
 
 }  // namespace hlaunch

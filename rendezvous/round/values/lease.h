@@ -21,16 +21,25 @@ struct Allowance {
   // By this time none of its workers lives if it hears nothing more; max if no other node can take
   // over.
   Instant workers_until = Instant::max();
+  // When whoever says this has last looked at the clock. If that is before a pause of this process,
+  // the pause is not taken into account yet.
+  Instant as_of = Instant::max();
 };
+
+// Returns how long an agent that was paused may ask the rendezvous before it acts on what was
+// allowed before. It is long enough for voters that were paused as well to elect a leader: they may
+// read a word of the former one first, and keep to it for a lease. Pure.
+Duration TimeToAsk(const Lease& lease);
 
 // Returns when an agent gives up the rendezvous. `heard` is when the agent sent the last message
 // that the rendezvous answered. Silence until `forgiven_until` is not held against the rendezvous,
-// because this process was paused itself. Pure.
+// because this process was paused itself, until
+// TimeToAsk before that. Pure.
 Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until);
 
 // Returns the allowance of the same agent. From GiveUpAt on the agent stops its workers itself; at
 // `workers_until` they are ended for it. That time lies within the margin, unless the agent was
-// paused for so long that this is impossible. Pure.
+// paused for so long that no second of the margin was left to ask in. Pure.
 Allowance AllowanceAt(const Lease& lease, Instant heard, Instant forgiven_until);
 
 }  // namespace hlaunch

@@ -64,7 +64,7 @@ void VoterThread::Run() {
     const VoterStep step = voter_.Step(*event, options_.clock->Now(), options_.random());
     due = step.next;
     Take(*event, step);
-    Tell(step);
+    Tell(*event, step);
   }
 }
 
@@ -108,11 +108,28 @@ void VoterThread::Take(const VoterEvent& event, const VoterStep& step) {
   changed_.SignalAll();
 }
 
-void VoterThread::Tell(const VoterStep& step) {
+void VoterThread::Tell(const VoterEvent& event, const VoterStep& step) {
   for (const std::string& line : step.news) options_.news(line);
   if (step.lost) options_.lost(*step.lost);
   if (step.leads) options_.leads(*step.leads, *voter_.entry());
+  for (const auto& [from, beat] : step.answered) {
+    if (options_.answered) options_.answered(from, voter_.term(), beat);
+  }
+  TellLeader(event, step);
   for (const VoterMessage& message : step.send) options_.send(message);
+}
+
+void VoterThread::TellLeader(const VoterEvent& event, const VoterStep& step) {
+  Incarnation leader = step.leads ? options_.self.incarnation : 0;
+  const auto* const heard = std::get_if<VoterHeard>(&event);
+  const bool append = heard != nullptr && heard->message.kind == VoterMessage::Kind::kAppend;
+  if (append && heard->message.term == voter_.term() && heard->message.from == voter_.leader()) {
+    leader = heard->message.from;
+  }
+  const std::pair<Term, Incarnation> led(voter_.term(), leader);
+  if (leader == 0 || told_leader_ == led) return;
+  const bool first = !std::exchange(told_leader_, led).has_value();
+  if (!first && options_.led_by) options_.led_by(leader);
 }
 
 absl::Status VoterThread::LostLocked(Term term) const {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -36,6 +37,11 @@ class VoterThread {
     std::function<void(Term term, const VoterEntry& entry)> leads;
     std::function<void(const std::string& why)> lost;
     std::function<void(const std::string& line)> news;
+    // As VoterStep::answered, in `term`. May be empty.
+    std::function<void(Incarnation from, Term term, uint64_t beat)> answered = nullptr;
+    // Another process than before leads, or the same one in another term; the first one is not
+    // told. May be this process. May be empty.
+    std::function<void(Incarnation leader)> led_by = nullptr;
   };
 
   // Errors: ResourceExhausted - out of threads.
@@ -83,11 +89,13 @@ class VoterThread {
   void Run();
   std::optional<VoterEvent> NextEvent(Instant due);
   void Take(const VoterEvent& event, const VoterStep& step);
-  void Tell(const VoterStep& step);
+  void Tell(const VoterEvent& event, const VoterStep& step);
+  void TellLeader(const VoterEvent& event, const VoterStep& step);
   absl::Status LostLocked(Term term) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
-  Voter voter_;  // For its thread only.
+  Voter voter_;  // For its thread only, like the next.
+  std::optional<std::pair<Term, Incarnation>> told_leader_;
 
   mutable Mutex mu_;
   CondVar changed_;  // Signals events, what Keep waits for, and the end.

@@ -133,6 +133,7 @@ Request ToProto(const VoterMessage& message, absl::string_view job_id, const Vot
   out.set_confirmed(message.confirmed);
   out.set_asked(message.asked);
   out.set_granted(message.granted);
+  out.set_taken(message.taken);
   return out;
 }
 
@@ -162,6 +163,7 @@ absl::StatusOr<VoterLetter> FromProto(const Request& in) {
   message.confirmed = in.confirmed();
   message.asked = in.asked();
   message.granted = in.granted();
+  message.taken = in.taken();
   return letter;
 }
 

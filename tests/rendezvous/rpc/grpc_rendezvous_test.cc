@@ -126,6 +126,7 @@ class Member final : public RendezvousClient::Listener {
 
   void Send(const NodeUpdate& update) { client_->Send(update); }
   bool contacted() { return client_->contacted(); }
+  void LedBy(const VoterMembers& places) { client_->LedBy(places); }
   void Leave() { client_.reset(); }
 
   // The latest directive if it is of this kind, else the next one that is.
@@ -736,6 +737,69 @@ TEST(GrpcRendezvous, GivesUpAfterTheLossLimit) {
   member.Leave();
 }
 
+// A kernel sends what a dead process left once the network is back.
+TEST(GrpcRendezvous, AMessageFromBeforeASilenceIsAnsweredOnlyOnceTheNodeIsHeardNow) {
+  JobPolicy policy = Policy(1, 1);
+  policy.lease = {milliseconds(200), seconds(300), seconds(10)};
+  Host host(policy);
+  BareStream node(host);
+  node.Join(Node(0, 1, 1));
+  v1::AttachResponse response;
+  uint64_t read = 0;
+  const auto await = [&](const std::function<bool()>& done) {
+    do {
+      ASSERT_TRUE(node.stream->Read(&response));
+      ++read;
+    } while (!done());
+  };
+  await([&] { return response.directive().has_run(); });
+  std::this_thread::sleep_for(milliseconds(500));
+  v1::AttachRequest old;
+  old.set_seen(0);
+  EXPECT_TRUE(node.stream->Write(old));
+  await([&] { return response.probe(); });
+  EXPECT_EQ(response.heard(), 1U);  // The join.
+  v1::AttachRequest fresh;
+  fresh.set_seen(read);
+  EXPECT_TRUE(node.stream->Write(fresh));
+  await([&] { return response.heard() > 1; });
+  EXPECT_EQ(response.heard(), 3U);
+  EXPECT_TRUE(node.stream->WritesDone());
+  while (node.stream->Read(&response)) {
+  }
+  EXPECT_TRUE(node.stream->Finish().ok());
+}
+
+TEST(GrpcRendezvous, ANodeLivesForTheLossLimitLongerByWhatWasTakenOfItElsewhere) {
+  Host host(ShortLimits(1));
+  TcpProxy proxy("127.0.0.1", host.endpoint.port);
+  host.endpoint.port = proxy.port();
+  GrpcRendezvousClient::Options options;
+  options.endpoint = host.endpoint;
+  options.taken_elsewhere = [] { return MonotonicClock().Now(); };
+  Member member(Node(0, 1, 1), std::move(options));
+  member.Await(Kind::kRun);
+  proxy.Swallow();
+  EXPECT_FALSE(member.EndsWithin(milliseconds(1500)));
+  EXPECT_EQ(member.AwaitEnd().code(), absl::StatusCode::kDeadlineExceeded);
+  member.Leave();
+}
+
+TEST(GrpcRendezvous, GoesAtOnceToTheLeaderThatItsProcessHasHeardOf) {
+  Host former, leader;
+  Member member(former.endpoint, Node(0, 1, 1));
+  member.Await(Kind::kRun);
+  const VoterMember there{9, "node1", HostPort("127.0.0.1", leader.endpoint.port)};
+  const VoterMember here{8, "node0", HostPort("127.0.0.1", former.endpoint.port)};
+  member.LedBy({there, here});
+  const Instant until = MonotonicClock().Now() + seconds(100);
+  while (!leader.rendezvous.Holds("id0", 1) && MonotonicClock().Now() < until) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_TRUE(leader.rendezvous.Holds("id0", 1));
+  member.Leave();
+}
+
 // Reads a node's first message and then only writes.
 class DeafRendezvous final : public v1::Rendezvous::Service {
  public:
@@ -999,6 +1063,20 @@ TEST(GrpcRendezvous, FindsTheNewLeaderThoughTheFormerAndOthersAreSilent) {
                       MonotonicClock().Now(),
                       {former.AsVoter("node0"), second.AsVoter("node1"), third.AsVoter("node2"),
                        fourth.AsVoter("node3"), leader}};
+  Member member(Node(0, 1, 1), std::move(options));
+  EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
+  member.Leave();
+}
+
+// It led, stood still for longer than the loss limit, and its place is not given away yet.
+TEST(GrpcRendezvous, AsksTheNewLeaderAfterAPauseOfItsOwn) {
+  Host host;
+  GrpcRendezvousClient::Options options;
+  options.endpoint = host.endpoint;
+  const VoterMember leader{NewIncarnation(), "node1", HostPort("127.0.0.1", host.endpoint.port)};
+  const Instant now = MonotonicClock().Now();
+  options.taken_up = {
+      {seconds(5), seconds(30), seconds(10)}, now - seconds(33), {leader}, now + seconds(5)};
   Member member(Node(0, 1, 1), std::move(options));
   EXPECT_EQ(member.Await(Kind::kRun).assignment.round, 1);
   member.Leave();

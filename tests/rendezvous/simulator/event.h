@@ -26,6 +26,8 @@ struct SimulatedMessage {
   NodeUpdate update;    // kJoin, kUpdate.
   absl::Status end;     // kEnd.
   Directive directive;  // kDirective.
+  Instant sent;         // Downwards: when it was sent.
+  Instant made_after;   // Upwards: `sent` of the last message that the agent had read.
 };
 
 enum class EventKind {

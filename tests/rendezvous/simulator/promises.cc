@@ -87,7 +87,7 @@ void Promises::Succeeded(const SimulatedAgent& agent) {
 
 void Promises::Gone(const SimulatedAgent& agent, Instant now) {
   const Instant limit =
-      agent.paused_until() + policy_.lease.lease + SimulatedAgent::kLostGrace + seconds(1);
+      agent.paused_until() + TimeToAsk(policy_.lease) + SimulatedAgent::kLostGrace + seconds(1);
   for (auto it = live_.begin(); it != live_.end();) {
     if (it->second.erase(agent.index()) > 0 && agent.excused() && now > limit) {
       Violated(absl::StrCat(agent.Name(), " kept its workers for too long after a pause"));
@@ -108,9 +108,10 @@ void Promises::Exited(const SimulatedAgent& agent) {
 
 // ---- What the table was told.
 
-void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now) {
+void Promises::Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now,
+                    bool counts) {
   Seen& seen = Of(agent);
-  Heard(agent, now);
+  if (counts) Heard(agent, now);
   if (update.phase == NodePhase::kPrepared && update.round > seen.prepared) {
     seen.prepared = update.round;
     seen.fit = update.unfit.empty();
@@ -142,7 +143,8 @@ void Promises::Joined(const SimulatedAgent& agent, const NodeUpdate& update, Ins
   Seen& seen = Of(agent);
   if (seen.ended) Violated(absl::StrCat(agent.Name(), " was given up and is here again"));
   seen.attached = true;
-  Take(agent, update, now);
+  if (seen.died) seen.died = now;  // A join that was under way needs no proof: see DESIGN.md.
+  Take(agent, update, now, true);
 }
 
 void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
@@ -177,12 +179,18 @@ void Promises::Refused(const SimulatedAgent& agent, const NodeUpdate& update,
 }
 
 void Promises::Updated(const SimulatedAgent& agent, const NodeUpdate& update,
-                       const absl::Status& status, Instant now) {
+                       const absl::Status& status, Instant now, bool counts) {
   if (status.ok()) {
-    Take(agent, update, now);
+    Take(agent, update, now, counts);
   } else if (absl::IsInvalidArgument(status)) {
     Violated(absl::StrCat(agent.Name(), " keeps the contract and is told: ", status.ToString()));
   }
+}
+
+void Promises::Died(const SimulatedAgent& agent, Instant now, bool table_paused) {
+  Seen& seen = Of(agent);
+  seen.died = now;
+  seen.disturbances = table_paused ? -1 : disturbances_;
 }
 
 void Promises::Heard(const SimulatedAgent& agent, Instant now) {
@@ -251,6 +259,13 @@ void Promises::Ended(const RoundTable::Ended& ended, Instant now) {
   const bool apart = agent.drained() && agent.workers() == 0;
   const bool replaced =
       claimed && (seen.left || apart || !seen.attached || silence >= lease.lease || unanswered);
+  // What a dead process has left on its way may arrive for a while, but not after a silence.
+  const Duration dead_for = seen.died ? now - *seen.died : Duration::zero();
+  if (lost && seen.disturbances == disturbances_ && dead_for > limit + lease.lease + seconds(10)) {
+    Violated(absl::StrCat(agent.Name(), " was given up only ",
+                          std::chrono::duration_cast<seconds>(dead_for).count(),
+                          " s after its death"));
+  }
   if (reported_ != agent.index() && !lost && !excluded && !replaced) {
     Violated(absl::StrCat(agent.Name(), " was given up after ",
                           std::chrono::duration_cast<seconds>(silence).count(),
@@ -538,6 +553,7 @@ void Promises::Over(const JobRecord& record, Instant now) {
 
 // The rendezvous was restored: it knows only what was kept.
 void Promises::Restored(const JobRecord& record, const RoundTable& table, Instant now) {
+  ++disturbances_;
   decided_ = kept_;
   for (Seen& seen : seen_) {
     seen.attached = seen.ended = seen.left = false;

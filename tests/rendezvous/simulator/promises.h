@@ -41,6 +41,8 @@ class Promises {
   void Failed(Round round) { ++failures_[round]; }
   void Gone(const SimulatedAgent& agent, Instant now);
   void Exited(const SimulatedAgent& agent);
+  // The agent's process is gone. From now on nothing that arrives of it is a sign of life.
+  void Died(const SimulatedAgent& agent, Instant now, bool table_paused);
 
   // What the table was told. For each call of the table, one of these is called, then Checked.
   void Joins(const SimulatedAgent& agent);
@@ -48,7 +50,7 @@ class Promises {
   void Refused(const SimulatedAgent& agent, const NodeUpdate& update, const absl::Status& status,
                const RoundTable& table, Instant now);
   void Updated(const SimulatedAgent& agent, const NodeUpdate& update, const absl::Status& status,
-               Instant now);
+               Instant now, bool counts = true);
   void Heard(const SimulatedAgent& agent, Instant now);
   void Detached(const SimulatedAgent& agent);
   void Reported(const SimulatedAgent& agent);
@@ -56,6 +58,7 @@ class Promises {
   // The table is paused for `duration`.
   void Paused(Duration duration) {
     ++pauses_;
+    ++disturbances_;
     paused_ += duration;
   }
   void Ticked(const RoundTable& table, Instant now);
@@ -107,12 +110,14 @@ class Promises {
     bool fit = false;
     bool bad = false, was_bad = false;  // Its last measurement of itself, and the one before.
     Round succeeded = 0;
-    Round ready = 0;    // The last round after which it was ready.
-    uint16_t port = 0;  // Its port then.
+    std::optional<Instant> died;
+    int disturbances = 0;  // Pauses and restores of the table until then.
+    Round ready = 0;       // The last round after which it was ready.
+    uint16_t port = 0;     // Its port then.
   };
 
   Seen& Of(const SimulatedAgent& agent);
-  void Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now);
+  void Take(const SimulatedAgent& agent, const NodeUpdate& update, Instant now, bool counts);
   static bool IsMember(const SimulatedAgent& agent, const Decided& decided);
   std::string Living() const;  // Names workers that live though they should not; empty if none.
   void NewRound(const JobRecord& record, const RoundTable& table, Instant now);
@@ -154,6 +159,7 @@ class Promises {
   std::optional<Instant> grew_at_;  // When a round last ended for nodes that had joined.
   int largest_ = 0;                 // Nodes in the largest round.
   int pauses_ = 0;
+  int disturbances_ = 0;
   Duration paused_{};
 
   Decided decided_, kept_;

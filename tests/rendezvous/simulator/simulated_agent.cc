@@ -24,6 +24,7 @@ constexpr Duration kKilling = milliseconds(500);
 constexpr Duration kPaused = seconds(1);
 constexpr Duration kAfterPause = milliseconds(100);
 constexpr Duration kWorkersLook = milliseconds(2500);
+constexpr Duration kAsking = seconds(1);
 
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition ||
@@ -51,20 +52,34 @@ void SimulatedAgent::Start() {
   Arm();
 }
 
-Instant SimulatedAgent::GiveUpAt() const {
-  if (!contacted_) return begun_ + info_.policy.join_timeout;
-  return hlaunch::GiveUpAt(lease_, last_heard_, forgiven_until_);
+// Returns when the last message was sent that the rendezvous took.
+Instant SimulatedAgent::LastTaken() {
+  const Instant taken = around_.TakenElsewhere(*this);
+  if (taken <= last_heard_ + lease_.loss_limit) taken_ = std::max(taken_, taken);
+  return std::max(last_heard_, taken_);
 }
 
-Allowance SimulatedAgent::AllowanceNow() const {
+Instant SimulatedAgent::GiveUpAt() {
+  if (!contacted_) return begun_ + info_.policy.join_timeout;
+  return hlaunch::GiveUpAt(lease_, LastTaken(), forgiven_until_);
+}
+
+Allowance SimulatedAgent::AllowanceNow() {
   if (local_) return AllowanceAt(lease_, around_.Now(), {});
-  return contacted_ ? AllowanceAt(lease_, last_heard_, forgiven_until_) : Allowance();
+  return contacted_ ? AllowanceAt(lease_, LastTaken(), forgiven_until_) : Allowance();
+}
+
+void SimulatedAgent::TurnToLeader() {
+  if (!contacted_ || over_) return;
+  Drop();
+  backoff_ = kFirstBackoff;
+  Retry();
 }
 
 Instant SimulatedAgent::SilentAt() const {
   Duration patience = contacted_ ? lease_.lease : kFirstAnswer;
   if (places_ > 1 && answered_ == 0) patience = std::min<Duration>(kFirstAnswer, patience) / 2;
-  return std::max(heard_ + patience, forgiven_until_);
+  return std::max(heard_ + patience, stream_forgiven_until_);
 }
 
 void SimulatedAgent::Arm() {
@@ -101,7 +116,7 @@ void SimulatedAgent::Connect() {
   stream_ = ++last_stream_;
   written_ = answered_ = 0;
   unanswered_.clear();
-  heard_ = around_.Now();
+  heard_ = read_ = around_.Now();
   Transmit(SimulatedMessage::Kind::kJoin);
   Arm();
 }
@@ -123,6 +138,7 @@ void SimulatedAgent::Transmit(SimulatedMessage::Kind kind) {
   message->kind = kind;
   message->stream = stream_;
   message->number = ++written_;
+  message->made_after = read_;
   if (kind != SimulatedMessage::Kind::kBeat) {
     message->update = says_;
     sent_ = version_;
@@ -155,6 +171,7 @@ void SimulatedAgent::Hear(const SimulatedMessage& message) {
     return Retry();
   }
   heard_ = now;
+  read_ = message.sent;
   contacted_ = true;
   backoff_ = kFirstBackoff;
   // The rendezvous was alive at least when it got our last answered message: count from its
@@ -194,8 +211,9 @@ void SimulatedAgent::Pause(Instant until, StandsStill what) {
   if (whole_node) frozen_until_ = until;
   // Workers must end before the rendezvous gives this node's place away. If the whole node is
   // frozen for longer, they may still live.
-  const Instant heard = contacted_ ? last_heard_ : pause_begun_ - kFirstAnswer;
-  if (whole_node && until >= heard + lease_.loss_limit + lease_.margin / 2) excused_ = true;
+  const Instant heard = contacted_ ? LastTaken() : pause_begun_ - kFirstAnswer;
+  const Instant last = heard + lease_.loss_limit + lease_.margin - kKilling;
+  if (whole_node && until + kAsking > last) excused_ = true;
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 
@@ -204,7 +222,8 @@ void SimulatedAgent::Wake() {
   const Instant now = around_.Now();
   const Instant wanted = std::max(pause_begun_, armed_.value_or(pause_begun_));
   if (now - wanted < lease_.lease / 2) return;
-  forgiven_until_ = now + lease_.lease;
+  forgiven_until_ = now + TimeToAsk(lease_);
+  stream_forgiven_until_ = now + lease_.lease;
   Arm();
 }
 

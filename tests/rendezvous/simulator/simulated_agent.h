@@ -36,6 +36,8 @@ class AgentSurroundings {
   virtual void Failed(SimulatedAgent& agent) = 0;
   virtual void Gone(SimulatedAgent& agent) = 0;  // No worker lives.
   virtual void Exited(SimulatedAgent& agent) = 0;
+  // When the agent gave the last sign of life as a voter that the rendezvous took.
+  virtual Instant TakenElsewhere(const SimulatedAgent& agent) = 0;
 };
 
 // What of a node stands still.
@@ -84,6 +86,8 @@ class SimulatedAgent {
   void SetSlowStop(Duration stop) { slow_stop_ = stop; }
   // The rendezvous may be at so many places.
   void SetPlaces(int places) { places_ = places; }
+  // Its next stream leads to the rendezvous; the present one does not.
+  void TurnToLeader();
 
   int index() const { return index_; }
   int slot() const { return slot_; }
@@ -107,8 +111,9 @@ class SimulatedAgent {
   enum class Then { kNothing, kReady, kFinished, kLeft, kQuit };
 
   // The client.
-  Allowance AllowanceNow() const;
-  Instant GiveUpAt() const;
+  Allowance AllowanceNow();
+  Instant GiveUpAt();
+  Instant LastTaken();
   Instant SilentAt() const;
   void Arm();
   void ClientTimer();
@@ -187,7 +192,9 @@ class SimulatedAgent {
   Lease lease_;
   bool over_ = false;
   bool contacted_ = false;
-  Instant begun_, last_heard_, forgiven_until_;
+  Instant begun_, last_heard_, forgiven_until_, stream_forgiven_until_;
+  Instant taken_;  // As LastTaken, as a voter.
+  Instant read_;   // `sent` of the last message that came on the stream.
   Duration backoff_{};
   std::optional<Instant> closing_;
   uint64_t version_ = 1;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -36,6 +38,7 @@ constexpr Duration kOwnLease = seconds(4);  // Shorter, since clocks may drift.
 constexpr Duration kLook = milliseconds(500);
 constexpr Duration kWritePatience = seconds(5);
 constexpr Duration kWriteAgain = seconds(1);
+constexpr int kFlaps = 10;
 
 // One direction of an agent's link. A message sent during a cut arrives after the cut.
 struct Way {
@@ -100,6 +103,16 @@ struct Service {
   uint64_t proposed = 0;  // The version that its last write gets.
   uint32_t write = 0;     // That write.
   bool over = false;      // It has kept the end of the job, so it needs no lead any more.
+  struct Sign {
+    Incarnation to = 0;
+    Term term = 0;
+    uint64_t beat = 0;
+    Instant at;
+  };
+  std::vector<Sign> signs;  // Of life, of the voter; see JobVoter.
+  Instant taken_at;
+  std::map<Incarnation, std::pair<Term, uint64_t>> taken;
+  std::optional<std::pair<Term, Incarnation>> told_leader;
 };
 
 // The place that keeps the record, with EtcdKeeper's rules.
@@ -141,6 +154,7 @@ class Simulator final : public AgentSurroundings {
   void Failed(SimulatedAgent& agent) override;
   void Gone(SimulatedAgent& agent) override { promises_.Gone(agent, now_); }
   void Exited(SimulatedAgent& agent) override;
+  Instant TakenElsewhere(const SimulatedAgent& agent) override;
 
  private:
   bool OneIn(int n) { return Below(n) == 0; }
@@ -174,6 +188,7 @@ class Simulator final : public AgentSurroundings {
   // The network.
   Link& LinkOf(const SimulatedAgent& agent) { return links_[static_cast<size_t>(agent.index())]; }
   Instant Arrival(const Link& link, Way& way);
+  Instant CutUntil(const Link& link, const Way& way) const;
   void SendDown(int agent, std::shared_ptr<SimulatedMessage> message);
   void Break(SimulatedAgent& agent, bool seen_here, bool seen_there);
 
@@ -182,6 +197,7 @@ class Simulator final : public AgentSurroundings {
   void Arrives(const Event& event);
   void Joins(SimulatedAgent& agent, const SimulatedMessage& message);
   void Updates(SimulatedAgent& agent, const SimulatedMessage& message);
+  bool Counts(const SimulatedAgent& agent, const SimulatedMessage& message);
   void Answer(const SimulatedAgent& agent, const SimulatedMessage& message);
   void End(int agent, uint32_t stream, const absl::Status& status);
   void Notices(int agent, uint32_t stream);
@@ -222,7 +238,10 @@ class Simulator final : public AgentSurroundings {
   void Host(SimulatedAgent& agent);
   void Dies(const SimulatedAgent& agent, bool dark = false);
   void ToVoter(Service& service, const VoterEvent& event);
-  void Deliver(Service& from, const VoterMessage& message);
+  void TakeSigns(Service& service, const VoterStep& step);
+  void NoteTaken(const VoterMessage& append);
+  void TellLeader(Service& service, const VoterEvent& event, const VoterStep& step);
+  void Deliver(Service& from, VoterMessage message);
   void TakeOver(Term term);
   void Propose(uint32_t number);
   void LookAtNodes();
@@ -238,6 +257,7 @@ class Simulator final : public AgentSurroundings {
   void Pause(SimulatedAgent& agent, Duration duration, StandsStill what);
   void PauseRendezvous(Duration duration);
   void StandStill();
+  void Flap();
   void LosePower(SimulatedAgent& agent);
   void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
 
@@ -276,6 +296,8 @@ class Simulator final : public AgentSurroundings {
   std::array<bool, kServiceFaults> service_faults_{};
   Duration between_service_faults_{};
   bool armed_ = false;  // The moment of a StandstillScene has come.
+  int flaps_ = 0;       // How often a link went down.
+  int flapping_ = -1;   // That of this agent.
   JobState traced_ = JobState::kForming;
 };
 
@@ -465,6 +487,7 @@ void Simulator::Exited(SimulatedAgent& agent) {
         : agent.end()   ? agent.end()->ToString()
                         : "nothing was decided");
   promises_.Exited(agent);
+  promises_.Died(agent, now_, now_ < at_->paused_until);
   if (voters()) Dies(agent);
   const bool again =
       repairs_ && (!calm_ || simulation_.standstill) && !agent.outcome() && !agent.local();
@@ -585,8 +608,17 @@ Instant Simulator::Arrival(const Link& link, Way& way) {
   if (voters() && services_[static_cast<size_t>(link.service)].agent == agent) {
     takes = milliseconds(1);  // It is in the same process.
   }
-  way.last = std::max({way.last, now_ + takes, way.cut_until + takes});
+  way.last = std::max({way.last, now_ + takes, CutUntil(link, way) + takes});
   return way.last;
+}
+
+// The link of the service's own node may be cut, too; within a node there is none.
+Instant Simulator::CutUntil(const Link& link, const Way& way) const {
+  const int host = services_[static_cast<size_t>(link.service)].agent;
+  if (!voters() || host < 0) return way.cut_until;
+  const Link& there = links_[static_cast<size_t>(host)];
+  if (&there == &link) return {};
+  return std::max(way.cut_until, &way == &link.up ? there.down.cut_until : there.up.cut_until);
 }
 
 void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> message) {
@@ -612,6 +644,7 @@ void Simulator::Send(SimulatedAgent& agent, std::shared_ptr<SimulatedMessage> me
 
 void Simulator::SendDown(int index, std::shared_ptr<SimulatedMessage> message) {
   Link& link = links_[static_cast<size_t>(index)];
+  message->sent = now_;
   Instant at = now_;
   if (!agents_[static_cast<size_t>(index)]->local()) {
     if (link.down.lost) return;
@@ -672,6 +705,7 @@ void Simulator::AtRendezvous(const Event& event) {
       if (event.token == at_->life && at_->table != nullptr) Write();
       return;
     case EventKind::kVoterHears:
+      NoteTaken(*event.letter);
       return ToVoter(*at_, VoterHeard{*event.letter});
     case EventKind::kVoterTicks:
       if (event.token == at_->voter_tick) ToVoter(*at_, VoterTimePassed{});
@@ -713,6 +747,7 @@ void Simulator::Arrives(const Event& event) {
   if (message.stream > link.joined) return;  // The stream's join was refused.
   if (message.stream < link.joined) Count(Fault::kLate);
   if (message.kind == SimulatedMessage::Kind::kUpdate) return Updates(agent, message);
+  if (!Counts(agent, message)) return AfterCall();
   promises_.Heard(agent, now_);
   at_->table->Heard(agent.info().node_id, agent.info().incarnation, now_);
   // An agent that was given up gets no answer here: it is told once that is kept. Without a shared
@@ -720,6 +755,11 @@ void Simulator::Arrives(const Event& event) {
   const bool holds = at_->table->Holds(agent.info().node_id, agent.info().incarnation);
   if (holds || !shared()) Answer(agent, message);
   AfterCall();
+}
+
+bool Simulator::Counts(const SimulatedAgent& agent, const SimulatedMessage& message) {
+  return agent.local() || at_->table->Counts(agent.info().node_id, agent.info().incarnation,
+                                             now_ - message.made_after, now_);
 }
 
 void Simulator::Joins(SimulatedAgent& agent, const SimulatedMessage& message) {
@@ -749,11 +789,12 @@ void Simulator::Joins(SimulatedAgent& agent, const SimulatedMessage& message) {
 }
 
 void Simulator::Updates(SimulatedAgent& agent, const SimulatedMessage& message) {
-  const absl::Status status =
-      at_->table->Update(agent.info().node_id, agent.info().incarnation, message.update, now_);
+  const bool counts = Counts(agent, message);
+  const absl::Status status = at_->table->Update(agent.info().node_id, agent.info().incarnation,
+                                                 message.update, now_, counts);
   Trace(agent.Name(), " says ", Words(message.update), status.ok() ? "" : ": ",
         status.ok() ? "" : status.ToString());
-  promises_.Updated(agent, message.update, status, now_);
+  promises_.Updated(agent, message.update, status, now_, counts);
   AfterCall();
   if (at_->table == nullptr) return;
   const NodePhase phase = message.update.phase;
@@ -761,7 +802,7 @@ void Simulator::Updates(SimulatedAgent& agent, const SimulatedMessage& message) 
     End(agent.index(), message.stream, status);
   } else if (phase == NodePhase::kFinished || phase == NodePhase::kLeft) {
     End(agent.index(), message.stream, absl::OkStatus());  // It ends without an error.
-  } else {
+  } else if (counts) {
     Answer(agent, message);
   }
 }
@@ -1206,6 +1247,7 @@ VoterRule Simulator::RuleOfVoters() const {
   rule.lease = LeaseForNodes(policy.lease, policy.max_nodes + policy.spares).lease;
   rule.beat = std::min<Duration>(kLook, rule.lease / 5);
   rule.lapse_after = policy.lease.loss_limit / 2;
+  if (policy.max_nodes + policy.spares <= 2) rule.lapse_after = policy.lease.loss_limit;
   return rule;
 }
 
@@ -1234,6 +1276,10 @@ void Simulator::Dies(const SimulatedAgent& agent, bool dark) {
     service.agent = -1;
     service.up = false;
     service.leads_until = {};
+    service.signs.clear();
+    service.taken.clear();
+    service.taken_at = {};
+    service.told_leader.reset();
     at_ = before;
   }
 }
@@ -1261,6 +1307,8 @@ void Simulator::ToVoter(Service& service, const VoterEvent& event) {
       queue_.Push({now_, 0, EventKind::kWriteTold, -1, service.write, nullptr, Index()});
     }
   }
+  TakeSigns(service, step);
+  TellLeader(service, event, step);
   for (const VoterMessage& message : step.send) Deliver(service, message);
   if (step.next != Instant::max()) {
     queue_.Push({std::max(step.next, now_ + milliseconds(1)), 0, EventKind::kVoterTicks, -1,
@@ -1269,7 +1317,68 @@ void Simulator::ToVoter(Service& service, const VoterEvent& event) {
   at_ = before;
 }
 
-void Simulator::Deliver(Service& from, const VoterMessage& message) {
+void Simulator::TakeSigns(Service& service, const VoterStep& step) {
+  for (const auto& [from, beat] : step.answered) {
+    if (service.table == nullptr || now_ >= service.leads_until) return;
+    const SimulatedAgent& agent = *agents_[from - 1];
+    if (!service.table->Votered(agent.info().node_id, from, now_)) continue;
+    promises_.Heard(agent, now_);
+    service.taken[from] = {service.voter->term(), beat};
+  }
+}
+
+Instant Simulator::TakenElsewhere(const SimulatedAgent& agent) {
+  if (!voters() || static_cast<size_t>(agent.slot()) >= services_.size()) return {};
+  Service& service = services_[static_cast<size_t>(agent.slot())];
+  if (service.agent != agent.index()) return {};
+  const bool leads = service.table != nullptr && now_ < service.leads_until;
+  const Incarnation self = agent.info().incarnation;
+  if (leads && service.table->Votered(agent.info().node_id, self, now_)) {
+    promises_.Heard(agent, now_);
+    return now_;
+  }
+  return service.taken_at;
+}
+
+void Simulator::NoteTaken(const VoterMessage& append) {
+  std::erase_if(at_->signs, [&](const Service::Sign& sign) {
+    const bool taken =
+        sign.to == append.from && sign.term == append.term && sign.beat <= append.taken;
+    if (taken) at_->taken_at = std::max(at_->taken_at, sign.at);
+    return taken;
+  });
+}
+
+// The agent of a voter that hears who leads goes there.
+void Simulator::TellLeader(Service& service, const VoterEvent& event, const VoterStep& step) {
+  Incarnation leader = step.leads ? service.voter->self().incarnation : 0;
+  const auto* const heard = std::get_if<VoterHeard>(&event);
+  if (heard != nullptr && heard->message.kind == VoterMessage::Kind::kAppend &&
+      heard->message.term == service.voter->term() &&
+      heard->message.from == service.voter->leader()) {
+    leader = heard->message.from;
+  }
+  const std::pair<Term, Incarnation> led(service.voter->term(), leader);
+  if (leader == 0 || service.told_leader == led) return;
+  const bool first = !std::exchange(service.told_leader, led).has_value();
+  Service* const host = HostOf(leader);
+  if (first || host == nullptr || service.agent < 0) return;
+  SimulatedAgent& agent = *agents_[static_cast<size_t>(service.agent)];
+  const int place = static_cast<int>(host - services_.data());
+  LinkOf(agent).tries = place;
+  if (agent.stream() == 0 || LinkOf(agent).service != place) agent.TurnToLeader();
+}
+
+void Simulator::Deliver(Service& from, VoterMessage message) {
+  if (message.kind == VoterMessage::Kind::kAppended) {
+    from.signs.push_back({message.to, message.term, message.beat, now_});
+    if (from.signs.size() > 64) from.signs.erase(from.signs.begin());
+  }
+  if (const auto taken = from.taken.find(message.to); message.kind == VoterMessage::Kind::kAppend &&
+                                                      taken != from.taken.end() &&
+                                                      taken->second.first == message.term) {
+    message.taken = taken->second.second;
+  }
   Service* const to = HostOf(message.to);
   if (to == nullptr || from.agent < 0) return;
   const Link& here = links_[static_cast<size_t>(from.agent)];
@@ -1449,6 +1558,7 @@ void Simulator::Kill(SimulatedAgent& agent, bool heard) {
   Trace(agent.Name(), " is killed");
   const uint32_t stream = agent.stream();
   agent.Kill(false);
+  promises_.Died(agent, now_, now_ < at_->paused_until);
   --alive_;
   if (voters()) Dies(agent);
   const Duration sweeping = UpTo(milliseconds(500));
@@ -1515,6 +1625,7 @@ void Simulator::StandStill() {
     return queue_.Push({now_ + *scene.after, 0, EventKind::kFault, -1, 0, nullptr});
   }
   if (scene.who == Who::kRendezvous) return PauseRendezvous(scene.duration);
+  if (flaps_ > 0) return Flap();
   size_t number = static_cast<size_t>(Below(simulation_.nodes));
   if (voters()) {
     const size_t host = static_cast<size_t>(at_->agent);
@@ -1523,15 +1634,34 @@ void Simulator::StandStill() {
   }
   SimulatedAgent& agent = *agents_[number];
   if (scene.who == Who::kPower) return LosePower(agent);
+  if (scene.who == Who::kLink) {
+    flapping_ = agent.index();
+    return Flap();
+  }
+  if (scene.who == Who::kOthers || scene.who == Who::kAllNodes) {
+    for (const auto& one : agents_) {
+      const bool spared = scene.who == Who::kOthers && one->index() == at_->agent;
+      if (one->alive() && !spared) Pause(*one, scene.duration, StandsStill::kNode);
+    }
+    return;
+  }
   constexpr StandsStill kWhat[] = {StandsStill::kAgent, StandsStill::kKeeper,
                                    StandsStill::kAgentAndKeeper, StandsStill::kNode};
   Pause(agent, scene.duration, kWhat[static_cast<size_t>(scene.who)]);
+}
+
+void Simulator::Flap() {
+  const Duration duration = simulation_.standstill->duration;
+  Cut(*agents_[static_cast<size_t>(flapping_)], true, true, duration);
+  if (++flaps_ == kFlaps) return;
+  queue_.Push({now_ + 2 * duration, 0, EventKind::kFault, -1, 0, nullptr});
 }
 
 // It comes back on another host.
 void Simulator::LosePower(SimulatedAgent& agent) {
   Trace(agent.Name(), "'s host is lost");
   agent.Kill(true);
+  promises_.Died(agent, now_, now_ < at_->paused_until);
   --alive_;
   if (voters()) Dies(agent, /*dark=*/true);
   LinkOf(agent).up.lost = LinkOf(agent).down.lost = true;

@@ -70,7 +70,19 @@ const char* ServiceFaultName(ServiceFault fault);
 
 // In a job that runs well, one process or node stands still once, or a node loses its power.
 struct StandstillScene {
-  enum class Who { kAgent, kKeeper, kAgentAndKeeper, kNode, kRendezvous, kPower };
+  enum class Who {
+    kAgent,
+    kKeeper,
+    kAgentAndKeeper,
+    kNode,
+    kRendezvous,
+    kPower,
+    // With voters: all nodes but the one that hosts the rendezvous; all nodes; and no process
+    // stands still, but the link of a node is down and up again, so long each, ten times.
+    kOthers,
+    kAllNodes,
+    kLink,
+  };
   Who who = Who::kNode;
   Duration loss_limit = std::chrono::seconds(30);
   Duration duration = std::chrono::seconds(30);

@@ -142,6 +142,25 @@ TEST_F(VoterGroup, OneThatStoodStillTakesNobodyInByAnAnswerToWhatItSentBefore) {
   EXPECT_THAT(first.entry()->members, SizeIs(1));
 }
 
+// What a dead process left on its way is no sign of life, so an old answer is none.
+TEST_F(VoterGroup, LeaderTakesNoAnswerToAnOldAppendForASignOfLife) {
+  VoterCandidates all;
+  all.nodes = 2;
+  all.candidates = {{1, "node0", ""}, {2, "node1", ""}};
+  for (const int seconds_later : {1, 10}) {
+    Voter first(all.candidates[0], rule_);
+    first.Step(VoterFounded{"first"}, now_, 0);
+    const VoterStep asked = first.Step(all, now_, 0);
+    ASSERT_THAT(asked.send, SizeIs(1));
+    Voter other(all.candidates[1], rule_);
+    const VoterStep said = other.Step(VoterHeard{asked.send[0]}, now_, 0);
+    ASSERT_THAT(said.send, SizeIs(1));
+    now_ += seconds(seconds_later);
+    const VoterStep step = first.Step(VoterHeard{said.send[0]}, now_, 0);
+    EXPECT_EQ(step.answered.size(), seconds_later < 5 ? 1U : 0U);
+  }
+}
+
 // The best two are asked whether they answer, and another one in turn.
 TEST_F(VoterGroup, AsksThreeCandidatesAtATime) {
   Voter first({1, "node0", ""}, rule_);

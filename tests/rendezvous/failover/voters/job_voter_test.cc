@@ -275,5 +275,81 @@ TEST(JobVoter, GetsARecordThatNoMessageCarries) {
   EXPECT_EQ(leader.held(), leader.entry_.ballot);
 }
 
+// A node whose own voter is heard is in the part of the network that decides, though its agent
+// has not found the rendezvous yet.
+TEST(JobVoter, LearnsThatItsAnswersWereTakenAndWhoLeadsNext) {
+  ListeningSocket here = Listen("127.0.0.1", 0).value();
+  const VoterMember leading{1, "node0", HostPort("127.0.0.1", here.port)};
+  const VoterMember next{3, "node2", "127.0.0.1:3"};
+  std::atomic<Incarnation> led = 0;
+  JobVoter::Options options;
+  options.job_id = "job";
+  options.policy = OfThree();
+  options.self = {2, "node1", "127.0.0.1:2"};
+  options.on_lost = [](const absl::Status&) {};
+  options.on_led = [&led](const VoterMembers& places) { led = places.front().incarnation; };
+  const auto voter = JobVoter::Start(options).value();
+  Leader leader;
+  leader.entry_ = {{3, 5}, 9, {leading, options.self, next}, "record"};
+  RendezvousServer::Options served;
+  served.listener = std::move(here.fd);
+  served.voters = &leader;
+  const auto server = RendezvousServer::Start(std::move(served), leader).value();
+  VoterMessage append;
+  append.from = leading.incarnation;
+  append.to = options.self.incarnation;
+  append.term = 3;
+  append.ballot = leader.entry_.ballot;
+  append.entry = std::make_shared<VoterEntry>(leader.entry_);
+  const auto hears = [&](const VoterMember& from) {
+    return voter->Hear("job", FromProto(ToProto(append, "job", from)).value());
+  };
+  const Instant before = MonotonicClock().Now();
+  for (int i = 0; i < 1000 && leader.held() != leader.entry_.ballot; ++i) {
+    ++append.beat;
+    ASSERT_TRUE(hears(leading).ok());
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_EQ(voter->TakenAt(), Instant::min());
+  append.taken = append.beat;
+  ++append.beat;
+  ASSERT_TRUE(hears(leading).ok());
+  EXPECT_GE(voter->TakenAt(), before);
+  EXPECT_EQ(led, 0U);
+  append.from = next.incarnation;
+  append.term = append.ballot.term = 4;
+  append.taken = 0;
+  leader.entry_.ballot = append.ballot;
+  append.entry = std::make_shared<VoterEntry>(leader.entry_);
+  ASSERT_TRUE(hears(next).ok());
+  for (int i = 0; i < 1000 && led == 0; ++i) std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(led, next.incarnation);
+}
+
+// A leader asks itself, without its network.
+TEST(JobVoter, OneThatLeadsTakesItsOwnSigns) {
+  const Led led;
+  led.told.front()->AwaitRun();
+  Instant taken = Instant::min();
+  for (int i = 0; i < 1000 && taken == Instant::min(); ++i) {
+    std::this_thread::sleep_for(milliseconds(20));
+    taken = led.voter->TakenAt();
+  }
+  EXPECT_NE(taken, Instant::min());
+}
+
+TEST(HostPatience, OfTwoVotersEndsWhileTheOtherOneMayStillGoOnByProof) {
+  for (const int limit : {6, 30, 300}) {
+    JobPolicy policy = Policy(2, 2);
+    policy.lease.loss_limit = seconds(limit);
+    const Duration patience = HostPatience(policy, 2);
+    EXPECT_LT(patience, Shortened(VoterRuleOf(policy).lapse_after));
+    EXPECT_LT(patience, policy.lease.loss_limit);
+    EXPECT_EQ(HostPatience(policy, 1), Duration::max());
+    policy.max_nodes = 3;
+    EXPECT_EQ(HostPatience(policy, 2), Duration::max());
+  }
+}
+
 }  // namespace
 }  // namespace hlaunch

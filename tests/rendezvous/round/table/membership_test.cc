@@ -399,5 +399,62 @@ TEST(RoundTable, ItsOwnPauseIsNobodysSilence) {
   EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
 }
 
+// A kernel sends what a dead process left once the network is back.
+TEST(Membership, AMessageFromBeforeASilenceIsNoSignOfLifeAndTheNodeIsAsked) {
+  TableJob job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(20), {0});
+  job.table.TakeAsked();
+  EXPECT_FALSE(job.table.Counts("id1", 2, seconds(20), job.now));
+  EXPECT_THAT(job.table.TakeAsked(), testing::ElementsAre("id1"));
+  ASSERT_TRUE(
+      job.table.Update("id1", 2, Says(1, NodePhase::kRunning), job.now, /*counts=*/false).ok());
+  job.Pass(seconds(21), {0});
+  EXPECT_FALSE(job.table.Holds("id1", 2));  // 40 s after it was heard last.
+}
+
+// The others ended by themselves meanwhile.
+TEST(Membership, ANodeThatIsLostAfterTheRendezvousStoodStillIsNotTheCause) {
+  TableJob job(2, 2);
+  ASSERT_TRUE(job.Join(job.Info(0), /*local=*/true).ok());
+  ASSERT_TRUE(job.Join(1).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(job.Say(i, Says(1, Phase::kRunning)).ok());
+  job.Pass(seconds(5), {1});
+  job.now += seconds(50);
+  job.Pass(seconds(45));
+  EXPECT_THAT(job.Told(0).outcome.reason,
+              HasSubstr("node0, which holds the rendezvous, had stood still for 50 s; it was not "
+                        "heard of for 40 s since"));
+}
+
+TEST(Membership, AMessageThatAnswersTheQuestionIsASignOfLife) {
+  TableJob job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(20), {0});
+  EXPECT_TRUE(job.table.Counts("id1", 2, seconds(1), job.now));
+}
+
+TEST(Membership, AnOldMessageWithoutASilenceIsASignOfLife) {
+  TableJob job(2, 2);
+  job.Run(2);
+  job.Pass(seconds(4), {0});
+  EXPECT_TRUE(job.table.Counts("id1", 2, seconds(20), job.now));
+}
+
+TEST(Membership, AVoterIsHeardForTheLossLimitLongerThanItsNodeSpeaks) {
+  TableJob job(2, 2);
+  job.Run(2);
+  const auto votered = [&] {
+    job.Pass(seconds(1), {0});
+    return job.table.Votered("id1", 2, job.now);
+  };
+  for (int i = 1; i <= 35; ++i) ASSERT_TRUE(votered()) << i;  // The loss limit and the lease.
+  EXPECT_FALSE(votered());
+  EXPECT_TRUE(job.table.Holds("id1", 2));
+  job.Pass(seconds(40), {0});
+  EXPECT_FALSE(job.table.Holds("id1", 2));
+  EXPECT_FALSE(job.table.Votered("id1", 2, job.now));
+}
+
 }  // namespace
 }  // namespace hlaunch

@@ -49,6 +49,23 @@ TEST(SilenceWatch, NodesThatFallSilentTogetherShareALine) {
                           "after 40 s"));
 }
 
+// Whoever is heard often must not keep the table from its own clock.
+TEST(SilenceWatch, ASilentNodeIsNamedWhileOthersAreHeardManyTimesASecond) {
+  TableJob job(3, 3);
+  job.Run(3);
+  const auto pass = [&](Duration duration, const std::vector<int>& beating) {
+    for (const Instant end = job.now + duration; job.now < end;) {
+      job.now += std::chrono::milliseconds(400);
+      for (int i : beating) job.Beat(i);
+      if (*job.table.NextDeadline() <= job.now) job.table.Tick(job.now);
+    }
+  };
+  pass(seconds(7), {0, 1});
+  EXPECT_THAT(Lines(job.Told(0)), ElementsAre(kSilent));
+  pass(seconds(2), {0, 1, 2});
+  EXPECT_THAT(Lines(job.Told(0)), testing::SizeIs(2));
+}
+
 TEST(SilenceWatch, NothingIsSaidOnceTheJobIsOver) {
   TableJob job(2, 2);
   job.Run(2);

@@ -27,12 +27,20 @@ TEST(AllowanceAt, OfAPauseThatIsForgivenStaysWithinTheMargin) {
     const Duration lease = std::min<Duration>(seconds(5), seconds(limit) / 3);
     const Lease all = {lease, seconds(limit), lease + seconds(5)};
     const Instant taken = kHeard + all.loss_limit + all.margin;
-    for (Duration pause{}; pause < seconds(limit) + all.margin / 2; pause += milliseconds(100)) {
-      const Instant forgiven = kHeard + pause + lease;
-      const Allowance allowance = AllowanceAt(all, kHeard, forgiven);
+    for (Duration pause{}; kHeard + pause <= taken - milliseconds(1500);
+         pause += milliseconds(100)) {
+      const Instant woken = kHeard + pause;
+      const Allowance allowance = AllowanceAt(all, kHeard, woken + TimeToAsk(all));
       ASSERT_LT(allowance.workers_until, taken) << limit << " " << pause / milliseconds(1);
-      ASSERT_GE(allowance.workers_until, GiveUpAt(all, kHeard, forgiven) + seconds(2)) << limit;
+      ASSERT_GE(allowance.workers_until, woken + seconds(1)) << limit;  // The time to ask.
     }
+  }
+}
+
+TEST(GiveUpAt, IsALeaseAfterAPauseHoweverLongThatWas) {
+  for (int pause = 26; pause < 60; ++pause) {
+    const Instant forgiven = kHeard + seconds(pause) + kLease.lease;
+    EXPECT_EQ(GiveUpAt(kLease, kHeard, forgiven), std::max(forgiven, kHeard + seconds(30)));
   }
 }
 
