@@ -69,6 +69,15 @@ class StandStill(OfThree):
         time.sleep(LOSS_LIMIT)
         self.assert_undisturbed(runs)
 
+    def test_a_node_is_named_after_the_lease_and_when_it_is_heard_again(self):
+        runs = self.begin()
+        self.stand_still(runs[2:], 4)
+        for run in runs[:2]:
+            run.wait_for("node2 has not been heard of for 2 s; it is given up after 13 s", 10)
+        for run in runs:
+            run.wait_for(r"node2 is heard of again after \d+ s", 10)
+        self.assert_undisturbed(runs)
+
     def test_all_nodes_at_once_go_on(self):
         runs = self.begin()
         self.stand_still(runs, 20)

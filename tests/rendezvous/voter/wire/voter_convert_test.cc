@@ -33,6 +33,7 @@ VoterMessage Append() {
   message.confirmed = 10;
   message.asked = 4;
   message.granted = true;
+  message.taken = 5;
   return message;
 }
 
@@ -41,8 +42,9 @@ TEST(VoterConvertTest, AMessageArrivesAsItWasSent) {
   ASSERT_TRUE(letter.ok()) << letter.status();
   EXPECT_EQ(letter->from.address, kSelf.address);
   const VoterMessage& m = letter->message;
-  EXPECT_EQ(std::tuple(m.kind, m.from, m.to, m.term, m.beat, m.confirmed, m.asked, m.granted),
-            std::tuple(VoterMessage::Kind::kAppend, 7u, 8u, 3u, 11u, 10u, 4u, true));
+  EXPECT_EQ(
+      std::tuple(m.kind, m.from, m.to, m.term, m.beat, m.confirmed, m.asked, m.granted, m.taken),
+      std::tuple(VoterMessage::Kind::kAppend, 7u, 8u, 3u, 11u, 10u, 4u, true, 5u));
   EXPECT_EQ(m.ballot, (Ballot{3, 5}));
   EXPECT_EQ(m.entry->version, 9u);
   EXPECT_EQ(m.entry->record, std::string("a\0b", 3));
