@@ -3,6 +3,7 @@
 
 #include "agent/workers/worker/life_signs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/workers/worker/fence.h"
@@ -19,6 +20,9 @@ constexpr Duration kLoopPaused = std::chrono::seconds(1);
 // After a pause the rendezvous' client is asked so often, and for so long, what is allowed now.
 constexpr Duration kAfterPause = std::chrono::milliseconds(100);
 constexpr Duration kAllowancePatience = std::chrono::seconds(2);
+// Less may be allowed soon after the workers have begun: once another node could take over.
+constexpr Duration kNew = std::chrono::seconds(10);
+constexpr Duration kNewStep = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -38,7 +42,7 @@ LifeSigns::~LifeSigns() = default;
 void LifeSigns::Begin() {
   due_ = false;
   woken_.reset();
-  look_at_ = MonotonicClock().Now();
+  look_at_ = begun_ = MonotonicClock().Now();
   Turn();
 }
 
@@ -59,7 +63,8 @@ void LifeSigns::Turn() {
   limited_ = true;
   if (show_) show_(until);
   if (now + kKilling >= until && !std::exchange(due_, true)) on_due_();
-  TurnAfter(NextSignOfLife(until, now));
+  const Duration step = NextSignOfLife(until, now);
+  TurnAfter(now < begun_ + kNew ? std::min(step, kNewStep) : step);
 }
 
 void LifeSigns::TurnAfter(Duration delay) {

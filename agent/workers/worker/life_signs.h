@@ -51,6 +51,7 @@ class LifeSigns {
   bool due_ = false;              // on_due_ was called.
   std::optional<Instant> woken_;  // A pause has ended, and what is allowed is from before it.
   Instant look_at_;               // When Turn asked to be called.
+  Instant begun_;                 // At the last Begin.
   const std::unique_ptr<Timer> timer_;
 };
 

@@ -59,5 +59,27 @@ TEST(LifeSigns, EndWorkersAfterAPauseIfNoMoreIsAllowed) {
   EXPECT_TRUE(EndsWorkersAfterAPause(/*client_wakes=*/false));
 }
 
+// As soon as the other one of two nodes could go on by proof, the keeper has to know.
+TEST(LifeSigns, ShowThatLessIsAllowedSoonAfterTheWorkersHaveBegun) {
+  asio::io_context loop(1);
+  const Instant begin = MonotonicClock().Now();
+  Duration allowed = seconds(600);
+  Instant shown = Instant::max();
+  LifeSigns signs(
+      loop,
+      [&](Instant now) {
+        return Allowance{now, now + allowed};
+      },
+      [&](Instant until) {
+        shown = until;
+        if (allowed < seconds(600)) loop.stop();
+        allowed = seconds(20);
+      },
+      nullptr);
+  signs.Begin();
+  loop.run_for(seconds(100));
+  EXPECT_LT(shown, begin + seconds(60));
+}
+
 }  // namespace
 }  // namespace hlaunch
