@@ -23,14 +23,17 @@ class OfThree(jobs.JobTest):
     restarts = 2
     least = 2
 
-    def begin(self):
+    def start(self, nodes):
         self.folder = self.lab.folder / "end"
-        runs = [node.start(lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint",
+        return [node.start(lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint",
                            self.endpoint, "--loss-limit", LOSS_LIMIT, "--last-call", 3,
                            "--max-restarts", self.restarts, "--shutdown-timeout", 1, "--verbose",
                            jobs.WORKER, "env", "await", self.folder,
                            env={"PYTHON_EXEC": jobs.PYTHON})
-                for node in self.nodes]
+                for node in nodes]
+
+    def begin(self):
+        runs = self.start(self.nodes)
         self.wait_for_workers(runs, self.count)
         if self.restarts:
             runs[0].wait_for(f"becomes a voter, one of {self.count}\\n", 30)
@@ -91,6 +94,21 @@ class StandStill(OfThree):
         self.wait_for_workers(runs[1:], 4, 20)  # Those of a second round.
         self.assertLess(time.monotonic() - went_on, GIVEN_UP, self.told(runs))
         self.end(runs, [jobs.RENDEZVOUS_LOST, jobs.OK, jobs.OK])
+
+
+class HostStartedAgain(OfThree):
+    def test_it_does_not_say_that_no_other_node_has_come(self):
+        runs = self.begin()
+        pids = [runs[0].pid, *runs[0].descendants()]
+        self.send(signal.SIGSTOP, pids)
+        self.send(signal.SIGKILL, pids)
+        self.send(signal.SIGCONT, [runs[0].process.pid])
+        runs[1].wait_for("which held the rendezvous, does not answer", 20)
+        runs[0] = self.start([self.nodes[0]])[0]
+        self.wait_for_workers(runs, 5, 40)  # Two of the first round are counted, too.
+        time.sleep(12)
+        self.assertNotIn("no other node has come", runs[0].err)
+        self.end(runs)
 
 
 class StandStillWithoutRestarts(OfThree):
