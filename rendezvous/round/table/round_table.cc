@@ -113,8 +113,10 @@ void RoundTable::Tick(Instant now) {
 
 void RoundTable::LoseSilent(Instant t) {
   membership_.ForgetGhosts(t);
+  if (membership_.FindLost(t) == nullptr) return;
+  const OwnFault fault = FindOwnFault(t);
   while (Seat* seat = membership_.FindLost(t)) {
-    const std::string detail = WhySilent(*seat, t);
+    const std::string detail = WhySilent(*seat, fault, t);
     machine_.Remove(
         *seat, NodeEvent(FailureEvent::Kind::kNodeLost, seat->info, detail),
         absl::AbortedError(absl::StrCat("the job gave up ", NodeName(seat->info), ": ", detail)),
@@ -122,19 +124,34 @@ void RoundTable::LoseSilent(Instant t) {
   }
 }
 
-// Nodes end by themselves where the rendezvous stood still for so long, and are not the cause.
-std::string RoundTable::WhySilent(const Seat& seat, Instant t) const {
+// Nodes end by themselves where the rendezvous stood still for so long, and all are silent at once
+// where its host is cut off.
+RoundTable::OwnFault RoundTable::FindOwnFault(Instant t) const {
   const Lease& lease = record_->policy.lease;
+  OwnFault fault;
+  int others = 0, silent = 0;
+  for (const auto& [node_id, other] : membership_.seats()) {
+    if (other.local) fault.host = other.info.host;
+    if (other.local || other.left || other.finished) continue;
+    ++others;
+    if (t - other.heard >= lease.lease) ++silent;
+  }
+  fault.cut_off = !fault.host.empty() && others > 1 && silent == others;
+  if (stood_still_ >= lease.loss_limit) fault.stood_still_until = stood_still_at_ + lease.lease;
+  return fault;
+}
+
+std::string RoundTable::WhySilent(const Seat& seat, const OwnFault& fault, Instant t) const {
   const std::string silence =
       absl::StrCat("it was not heard of for ", WholeSeconds(t - seat.heard), " s");
-  const bool since = seat.heard <= stood_still_at_ + lease.lease;
-  if (stood_still_ < lease.loss_limit || !since) return silence;
-  std::string where = "the node";
-  for (const auto& [node_id, other] : membership_.seats()) {
-    if (other.local) where = other.info.host;
+  if (fault.stood_still_until && seat.heard <= *fault.stood_still_until) {
+    return absl::StrCat(fault.host.empty() ? "the node" : fault.host,
+                        ", which holds the rendezvous, had stood still for ",
+                        WholeSeconds(stood_still_), " s; ", silence, " since");
   }
-  return absl::StrCat(where, ", which holds the rendezvous, had stood still for ",
-                      WholeSeconds(stood_still_), " s; ", silence, " since");
+  if (!fault.cut_off) return silence;
+  return absl::StrCat(silence, ", nor was any other node: the network of ", fault.host,
+                      " itself may be at fault");
 }
 
 // Makes room for a node whose id or rank is held by another incarnation.

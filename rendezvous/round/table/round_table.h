@@ -181,7 +181,14 @@ class RoundTable {
   absl::Status Vacate(const NodeInfo& info, Instant t);
   void Apply(Seat& seat, const NodeUpdate& update, Instant t);
   void LoseSilent(Instant t);
-  std::string WhySilent(const Seat& seat, Instant t) const;
+  // Why others may be silent though nothing is wrong with them.
+  struct OwnFault {
+    std::string host;      // Where the rendezvous is; empty if no node is there.
+    bool cut_off = false;  // It hears no other node.
+    std::optional<Instant> stood_still_until;  // Whoever was heard last before that had to end.
+  };
+  OwnFault FindOwnFault(Instant t) const;
+  std::string WhySilent(const Seat& seat, const OwnFault& fault, Instant t) const;
 
   const std::string set_by_;  // Whose policy it is; see JobRules.
   DurableRecord record_;

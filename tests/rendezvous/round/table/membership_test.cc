@@ -3,6 +3,7 @@
 
 #include "rendezvous/round/table/membership.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -425,6 +426,19 @@ TEST(Membership, ANodeThatIsLostAfterTheRendezvousStoodStillIsNotTheCause) {
   EXPECT_THAT(job.Told(0).outcome.reason,
               HasSubstr("node0, which holds the rendezvous, had stood still for 50 s; it was not "
                         "heard of for 40 s since"));
+}
+
+TEST(Membership, WhereAllOthersAreSilentTheHostsOwnNetworkIsNamed) {
+  for (const bool all : {true, false}) {
+    TableJob job(3, 3);
+    ASSERT_TRUE(job.Join(job.Info(0), /*local=*/true).ok());
+    for (int i = 1; i < 3; ++i) ASSERT_TRUE(job.Join(i).ok());
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(job.Say(i, Says(1, Phase::kRunning)).ok());
+    job.Pass(seconds(45), all ? std::vector<int>() : std::vector<int>{2});
+    const std::string reason = job.Told(0).outcome.reason;
+    EXPECT_THAT(reason, HasSubstr("it was not heard of for 40 s"));
+    EXPECT_EQ(absl::StrContains(reason, "nor was any other node: the network of node0"), all);
+  }
 }
 
 TEST(Membership, AMessageThatAnswersTheQuestionIsASignOfLife) {
