@@ -16,7 +16,7 @@ Lease LeaseForNodes(const Lease& lease, int nodes) {
 }
 
 Duration TimeToAsk(const Lease& lease) {
-  constexpr Duration kElection = std::chrono::seconds(5);
+  constexpr Duration kElection = std::chrono::seconds(10);
   return std::max(2 * lease.lease, kElection);
 }
 
