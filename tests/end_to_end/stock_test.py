@@ -130,8 +130,9 @@ class Jax(WithStock):
     package = "jax"
 
     def test_all_processes_are_gathered(self):
-        runs = self.run_on_all(PROGRAMS / "jax_psum.py", env={"JAX_PLATFORMS": "cpu"})
-        self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, {world} devices\n")
+        for words in [], ["--bare"]:
+            runs = self.run_on_all(PROGRAMS / "jax_psum.py", *words, env={"JAX_PLATFORMS": "cpu"})
+            self.assert_each_rank_said(runs, r"OK: rank {rank} of {world}, {world} devices\n")
 
 
 class OverSsh(WithStock):

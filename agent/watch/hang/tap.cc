@@ -35,19 +35,21 @@ constexpr char kShortParent[] = "/tmp";     // Where TMPDIR will not do.
 // An entry point for torch would be shorter, but show up among the installed packages.
 constexpr char kSite[] = R"py(# SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""Python imports this when it starts. It has hlaunch_tap told when torch is imported, and then does
-what the environment's own sitecustomize does."""
+"""Python imports this when it starts. It has hlaunch_tap told when torch is imported, or what of jax
+finds a job's ranks, and then does what the environment's own sitecustomize does."""
 
 import os
 import sys
 
 
-class _AfterTorch(object):
-    def __init__(self):
+class _After(object):
+    def __init__(self, name, tell):
+        self.name = name
+        self.tell = tell
         self.busy = False
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch" or self.busy:
+        if name != self.name or self.busy:
             return None
         self.busy = True
         try:
@@ -61,13 +63,18 @@ class _AfterTorch(object):
 
         def exec_module(module):
             run(module)
-            _tell(module)
+            self.tell(module)
 
         spec.loader.exec_module = exec_module
         return spec
 
 
-def _tell(torch):
+def _tell_of_jax(clusters):
+    import hlaunch_tap
+    hlaunch_tap.join_jax(clusters)
+
+
+def _tell_of_torch(torch):
     if hasattr(torch, "_import_device_backends"):  # torch 2.5 and later.
         import hlaunch_tap
         hlaunch_tap.register()
@@ -85,10 +92,11 @@ def _run_next():
 
 
 if sys.version_info >= (3, 5):
-    if "torch" in sys.modules:  # This process is a fork of one that has imported it.
-        _tell(sys.modules["torch"])
-    else:
-        sys.meta_path.insert(0, _AfterTorch())
+    for name, tell in (("torch", _tell_of_torch), ("jax._src.clusters", _tell_of_jax)):
+        if name in sys.modules:  # This process is a fork of one that has imported it.
+            tell(sys.modules[name])
+        else:
+            sys.meta_path.insert(0, _After(name, tell))
     _run_next()
 )py";
 
@@ -130,6 +138,49 @@ def _open(directory, rank):
     if hasattr(c10d, "_register_handler"):
         c10d._register_handler("hlaunch_groups", _groups)
     _show_stacks()
+
+
+def join_jax(clusters):
+    """jax.distributed.initialize() without arguments asks a class for this rank's place. JAX itself
+    reads the address of the coordinator. Ours is asked first: another's may warn or be wrong."""
+    try:
+        class HlaunchCluster(clusters.ClusterEnv):
+            name = "hlaunch"
+
+            @classmethod
+            def is_env_present(cls):
+                return "JAX_PROCESS_ID" in os.environ and "JAX_NUM_PROCESSES" in os.environ
+
+            @classmethod
+            def get_coordinator_address(cls, *_, **__):
+                return os.environ["JAX_COORDINATOR_ADDRESS"]
+
+            @classmethod
+            def get_process_count(cls):
+                return int(os.environ["JAX_NUM_PROCESSES"])
+
+            @classmethod
+            def get_process_id(cls):
+                return int(os.environ["JAX_PROCESS_ID"])
+
+            @classmethod
+            def get_local_process_id(cls):
+                return _own_device()
+
+        kinds = clusters.ClusterEnv._cluster_types
+        kinds.remove(HlaunchCluster)
+        kinds.insert(0, HlaunchCluster)
+    except Exception:  # These are private names of JAX.
+        pass
+
+
+def _own_device():
+    """Which of the visible devices is this rank's: None if all are."""
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
+        if len(os.environ.get(name, "," * ranks).split(",")) < ranks:
+            return None  # Each rank sees its own only.
+    return int(os.environ["LOCAL_RANK"]) if ranks > 1 else None
 
 
 def _show_stacks():

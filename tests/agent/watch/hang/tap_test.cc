@@ -36,6 +36,7 @@ TEST(Tap, HoldsModulesThatPythonLoadsByItself) {
   const std::string packages = TapPackages(tap->directory());
   EXPECT_THAT(Content(packages + "/sitecustomize.py"), HasSubstr("hlaunch_tap.register()"));
   EXPECT_THAT(Content(packages + "/hlaunch_tap.py"), HasSubstr("def register():"));
+  EXPECT_THAT(Content(packages + "/hlaunch_tap.py"), HasSubstr("def join_jax(clusters):"));
 }
 
 TEST(Tap, NamesTheServersOfARank) {
