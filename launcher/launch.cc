@@ -24,6 +24,7 @@
 #include "agent/workers/process/lack.h"
 #include "agent/workers/worker/keeper.h"
 #include "launcher/cli/hosts/host_list.h"
+#include "launcher/cli/mpirun/translate_deepspeed.h"
 #include "launcher/cli/mpirun/translate_mpirun.h"
 #include "launcher/cli/options/command_table.h"
 #include "launcher/cli/options/options.h"
@@ -31,6 +32,7 @@
 #include "launcher/cluster/commands/cluster_commands.h"
 #include "launcher/cluster/commands/submit_job.h"
 #include "launcher/cluster/membership/membership_options.h"
+#include "launcher/command/adopt/adopt.h"
 #include "launcher/command/check_node.h"
 #include "launcher/command/dry_run.h"
 #include "launcher/command/install_programs.h"
@@ -38,6 +40,7 @@
 #include "launcher/command/own_jobs/own_job_commands.h"
 #include "launcher/command/show_devices.h"
 #include "launcher/environment/mpi/carried_pmix.h"
+#include "launcher/environment/python/files.h"
 #include "launcher/environment/python/find_python.h"
 #include "launcher/environment/scheduler/node_tasks.h"
 #include "launcher/environment/scheduler/place.h"
@@ -332,14 +335,21 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   return RunOptions(argv, *options, environment, none, connect);
 }
 
-// Runs a job whose command line may have mpirun's words. `as_mpirun` is true if the program was
-// called as mpirun.
-int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connect,
-                  const ConductFn& conduct) {
+// Reads a command line that may have words of other launchers. The name of the program says of
+// which.
+absl::StatusOr<TranslatedLine> Translate(int argc, char** argv) {
   const std::vector<std::string> typed(argv + 1, argv + argc);
-  absl::StatusOr<TranslatedLine> line =
-      as_mpirun ? TranslateMpirun(typed, Environment::OfThisProcess(), ReadTextFile)
-                : TranslateWithin(typed);
+  const Environment environment = Environment::OfThisProcess();
+  if (IsDeepspeedName(argv[0])) {
+    return TranslateDeepspeed(typed, environment, WorkingDirectory(), ReadTextFile);
+  }
+  return IsMpirunName(argv[0]) ? TranslateMpirun(typed, environment, ReadTextFile)
+                               : TranslateWithin(typed);
+}
+
+// Runs a job whose command line may have words of other launchers.
+int RunTranslated(int argc, char** argv, const ConnectFn& connect, const ConductFn& conduct) {
+  absl::StatusOr<TranslatedLine> line = Translate(argc, argv);
   if (!line.ok()) {  // Other nodes may have to be told.
     const absl::Status why = line.status();
     const auto fail = [&](int, char**, const Surroundings&) -> absl::StatusOr<Options> {
@@ -356,7 +366,12 @@ int RunTranslated(int argc, char** argv, bool as_mpirun, const ConnectFn& connec
     const std::string there = Environment::OfThisProcess().Get(kEnvSshArgs);
     ::setenv(kEnvSshArgs, absl::StrCat(there, " ", line->ssh_arguments).c_str(), 1);
   }
-  if (!as_mpirun) line->words[0] = argv[0];
+  if (IsDeepspeedName(argv[0])) {
+    const Environment environment = Environment::OfThisProcess();
+    ::setenv(kEnvPythonPath, DeepspeedPythonPath(environment, WorkingDirectory()).c_str(), 1);
+  } else if (!IsMpirunName(argv[0])) {
+    line->words[0] = argv[0];
+  }
   std::vector<char*> words;
   for (std::string& word : line->words) words.push_back(word.data());
   words.push_back(nullptr);
@@ -437,14 +452,16 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   NoteOwnPython(argv[0]);
   ChooseNameServices();
   DoWithoutOpenSslModules();
-  const bool as_mpirun = IsMpirunName(argv[0]);
-  const CommandRow* const row = as_mpirun ? nullptr : FindCommand(argc, argv);
+  const bool as_other = IsMpirunName(argv[0]) || IsDeepspeedName(argv[0]);
+  const CommandRow* const row = as_other ? nullptr : FindCommand(argc, argv);
   if (row == nullptr && ProgramName(argv[0]) == "torchrun") {
     return RunJob(argc, argv, ReadJobOptions, connect, conduct);
   }
-  if (row == nullptr) return RunTranslated(argc, argv, as_mpirun, connect, conduct);
+  if (row == nullptr) return RunTranslated(argc, argv, connect, conduct);
   static char help[] = "--help", version[] = "--version";
   std::vector<ProgramCommand> commands = {
+      {"run", RunAdopted},
+      {"adopt", Adopt},
       {"devices", ShowDevices},
       {"check", CheckNode},
       {"attach", AttachJob},

@@ -17,6 +17,7 @@
 #include "launcher/cluster/commands/cluster_words.h"
 #include "launcher/cluster/daemon/daemon_words.h"
 #include "launcher/cluster/membership/membership_options.h"
+#include "launcher/command/adopt/adopt.h"
 #include "launcher/command/make_token.h"
 #include "launcher/command/service_options.h"
 #include "launcher/remote/detached/detached_words.h"
@@ -56,6 +57,8 @@ std::string CommandHelp(const std::string& command) {
   if (command == "check") return ParseCheckOptions(3, words)->text_to_print.value_or("");
   if (command == "token") return ParseTokenOptions(3, words)->text_to_print.value_or("");
   if (command == "cluster") return ParseMembershipOptions(3, words)->text_to_print.value_or("");
+  if (command == "run") return ParseRunOptions(3, words)->text_to_print.value_or("");
+  if (command == "adopt") return ParseAdoptOptions(3, words)->text_to_print.value_or("");
   return command == "doctor" ? DoctorHelp() : "";
 }
 
@@ -82,24 +85,17 @@ std::string Page(const std::string& name) {
     return ManPage(name, "the rendezvous of many jobs as a service", ServiceHelp());
   }
   if (name == "options.md") {
-    return OptionsPage({{"hlaunch status", CommandHelp("status")},
-                        {"hlaunch why", CommandHelp("why")},
-                        {"hlaunch stacks", CommandHelp("stacks")},
-                        {"hlaunch drain", CommandHelp("drain")},
-                        {"hlaunch undrain", CommandHelp("undrain")},
-                        {"hlaunch attach", CommandHelp("attach")},
-                        {"hlaunch logs", CommandHelp("logs")},
-                        {"hlaunch stop", CommandHelp("stop")},
-                        {"hlaunch kill", CommandHelp("kill")},
-                        {"hlaunch ps", CommandHelp("ps")},
-                        {"hlaunch nodes", CommandHelp("nodes")},
-                        {"hlaunch top", CommandHelp("top")},
-                        {"hlaunch devices", CommandHelp("devices")},
-                        {"hlaunch check", CommandHelp("check")},
-                        {"hlaunch doctor", CommandHelp("doctor")},
-                        {"hlaunch token", CommandHelp("token")},
-                        {"hlaunch cluster", CommandHelp("cluster")},
-                        {"hlaunch-rendezvous", ServiceHelp()}});
+    return OptionsPage(
+        {{"hlaunch status", CommandHelp("status")},   {"hlaunch why", CommandHelp("why")},
+         {"hlaunch stacks", CommandHelp("stacks")},   {"hlaunch drain", CommandHelp("drain")},
+         {"hlaunch undrain", CommandHelp("undrain")}, {"hlaunch attach", CommandHelp("attach")},
+         {"hlaunch logs", CommandHelp("logs")},       {"hlaunch stop", CommandHelp("stop")},
+         {"hlaunch kill", CommandHelp("kill")},       {"hlaunch ps", CommandHelp("ps")},
+         {"hlaunch nodes", CommandHelp("nodes")},     {"hlaunch top", CommandHelp("top")},
+         {"hlaunch devices", CommandHelp("devices")}, {"hlaunch check", CommandHelp("check")},
+         {"hlaunch doctor", CommandHelp("doctor")},   {"hlaunch token", CommandHelp("token")},
+         {"hlaunch cluster", CommandHelp("cluster")}, {"hlaunch run", CommandHelp("run")},
+         {"hlaunch adopt", CommandHelp("adopt")},     {"hlaunch-rendezvous", ServiceHelp()}});
   }
   return name == "mpirun-words.md" ? MpirunPage() : "";
 }

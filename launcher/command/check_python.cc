@@ -24,15 +24,18 @@ constexpr char kMark[] =
     "hlaunch's answer: ";  // Before it stands what the user's own start prints.
 constexpr char kListMark[] = "hlaunch's list: ";  // Then those of its arguments that are installed.
 constexpr char kQuestion[] =
-    "import sys\n"
+    "import os, sys\n"
+    "from importlib.util import find_spec\n"
     "try:\n"
     "    from importlib.metadata import version\n"
     "    torch = version('torch')\n"
     "except Exception:\n"
-    "    from importlib.util import find_spec\n"
     "    torch = 'unknown' if find_spec('torch') else ''\n"
-    "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch)\n"
-    "from importlib.util import find_spec\n"
+    // See launcher/command/adopt.
+    "adopted = os.environ.get('HLAUNCH_TORCHRUN', '0') not in ('', '0') and (\n"
+    "    find_spec('hlaunch_adopt') or find_spec('hlaunch_autoload'))\n"
+    "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch,\n"
+    "      'adopted' if adopted else '')\n"
     "print(\"hlaunch's list: \" + ' '.join(name for name in sys.argv[1:] if find_spec(name)))\n";
 
 CheckResult Unknown(std::string reason) {
@@ -52,15 +55,16 @@ CheckResult PythonResult(const std::string& python, const ToolOutput& answer) {
                                 answer.problem.empty() ? "" : ": ", answer.problem));
   }
   const std::string line = answer.text.substr(at + sizeof kMark - 1);
-  const std::vector<std::string> words =
-      absl::StrSplit(line.substr(0, line.find('\n')), absl::MaxSplits(' ', 1));
+  const std::vector<std::string> words = absl::StrSplit(line.substr(0, line.find('\n')), ' ');
   const std::string torch = words.size() < 2 ? "" : words[1];
+  const bool adopted = words.size() > 2 && words[2] == "adopted";
   CheckResult result;
   result.name = "python";
   result.reason = absl::StrCat(python, " is Python ", words[0], ", ",
                                torch.empty()        ? "without torch"
                                : torch == "unknown" ? "with a torch that does not say its version"
-                                                    : absl::StrCat("with torch ", torch));
+                                                    : absl::StrCat("with torch ", torch),
+                               adopted ? ", whose agent's jobs hlaunch runs" : "");
   const size_t list = line.find(kListMark);
   const std::string names = list == line.npos ? "" : line.substr(list + sizeof kListMark - 1);
   const std::vector<std::string> preload =
@@ -69,6 +73,7 @@ CheckResult PythonResult(const std::string& python, const ToolOutput& answer) {
     absl::StrAppend(&result.reason, "; --preload auto can import ", absl::StrJoin(preload, ", "));
   }
   nlohmann::ordered_json detail = {{"path", python}, {"version", words[0]}};
+  detail["adopted"] = adopted;
   detail["torch"] = torch.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(torch);
   detail["preload"] = preload;
   result.detail = detail.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);

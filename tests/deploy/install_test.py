@@ -174,6 +174,7 @@ class Installed(unittest.TestCase):
                  "share/hlaunch/monitoring/alerts.yaml", "share/man/man1/hlaunch.1",
                  "lib/libhlcomm.so", "lib/pkgconfig/hlcomm.pc", "lib/cmake/hlcomm/hlcomm-config.cmake",
                  "lib/python3/dist-packages/hlaunch_autoload.py",
+                 "lib/python3/dist-packages/hlaunch/adopt/hlaunch_adopt/__init__.py",
                  "share/bash-completion/completions/hlaunch", "share/zsh/site-functions/_hlaunch",
                  "share/hlaunch/slurm/train.sbatch", "share/hlaunch/slurm/requeue.sbatch",
                  "share/hlaunch/examples/train_ddp.py", "share/hlaunch/examples/all_reduce.py",

@@ -34,7 +34,7 @@ TORCHRUN_OPTIONS = """--nnodes --nproc-per-node --rdzv-backend --rdzv-endpoint -
 # Commands with options; `help` and `version` have none. The first five are hlaunch-agent's.
 AGENTS = ("status", "why", "stacks", "drain", "undrain")
 COMMANDS = [word for word in (*AGENTS, "attach", "logs", "stop", "kill", "ps", "nodes", "top", "devices", "check",
-                              "doctor", "token", "cluster")
+                              "doctor", "token", "cluster", "run", "adopt")
             if word not in AGENTS or (BUILD / "bin/hlaunch-agent").exists()]
 
 

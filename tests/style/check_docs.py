@@ -32,11 +32,11 @@ import source_tree
 # Programs that readers have, besides shell words.
 OURS = ("hlaunch", "hlaunch status", "hlaunch why", "hlaunch stacks", "hlaunch drain", "hlaunch undrain", "hlaunch attach",
         "hlaunch logs", "hlaunch stop", "hlaunch devices",
-        "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch cluster",
+        "hlaunch check", "hlaunch doctor", "hlaunch token", "hlaunch cluster", "hlaunch run", "hlaunch adopt",
         "hlaunch-rendezvous")
 KNOWN = {"hlaunch", "hlaunch-rendezvous", "sudo", "apt-get", "git", "cd", "cmake", "ninja", "ctest", "ssh", "export",
          "pip", "python3", "torchrun", "mpirun", "mpiexec", "srun", "salloc", "sbatch", "kill", "ip", "ls", "systemctl",
-         "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module", "echo"}
+         "journalctl", "podman", "kubectl", "grep", "tar", "dpkg", "rpm", "module", "echo", "accelerate"}
 IN_TREE = re.compile(r"^(\./)?(deploy|tests|build|\.ci)/")
 LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)")
 HEADING = re.compile(r"^#+ +(.*?) *$", re.MULTILINE)

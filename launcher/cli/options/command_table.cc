@@ -180,6 +180,16 @@ const OptionRow kCluster[] = {
     kHelp,
 };
 
+const OptionRow kRun[] = {kHelp};
+
+const OptionRow kAdopt[] = {
+    {"", "", "--links", "NAME,...|none",
+     "which names become links to hlaunch in the environment's bin/ (torchrun)", nullptr},
+    {"", "", "--undo", "", "take all of it back", nullptr},
+    {"", "", "--show", "", "say who runs a job that is started in this environment", nullptr},
+    kHelp,
+};
+
 const OptionRow kService[] = {
     {"", "", "--listen", "PORT|HOST:PORT", "where agents find it ([::]:29400, all addresses)",
      nullptr},
@@ -247,6 +257,10 @@ constexpr CommandRow kCommandRows[] = {
     {"cluster", "init|join|token|throw-out|leave|status",
      "make a cluster of your own hosts, and say which belong to it", CommandProgram::kDaemon,
      kNotTorchrun},
+    {"run", "PROGRAM [ARGS]", "run a program whose jobs torch's agent would run by hlaunch",
+     CommandProgram::kHlaunch, kNotTorchrun},
+    {"adopt", "[options]", "do the same for all programs of a Python environment",
+     CommandProgram::kHlaunch, kNotTorchrun},
     {"help", "[COMMAND]", "print this text, or that of a command", CommandProgram::kHlaunch,
      kNotTorchrun},
     {"version", "", "print the version", CommandProgram::kHlaunch, kNotTorchrun},
@@ -280,6 +294,8 @@ absl::Span<const OptionRow> DevicesOptionRows() { return kDevices; }
 absl::Span<const OptionRow> CheckOptionRows() { return kCheck; }
 absl::Span<const OptionRow> TokenOptionRows() { return kToken; }
 absl::Span<const OptionRow> ClusterOptionRows() { return kCluster; }
+absl::Span<const OptionRow> RunOptionRows() { return kRun; }
+absl::Span<const OptionRow> AdoptOptionRows() { return kAdopt; }
 absl::Span<const OptionRow> ServiceOptionRows() { return kService; }
 
 absl::Span<const CommandRow> CommandTable() { return kCommandRows; }

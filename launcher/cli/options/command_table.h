@@ -53,6 +53,8 @@ absl::Span<const OptionRow> DevicesOptionRows();
 absl::Span<const OptionRow> CheckOptionRows();
 absl::Span<const OptionRow> TokenOptionRows();
 absl::Span<const OptionRow> ClusterOptionRows();
+absl::Span<const OptionRow> RunOptionRows();
+absl::Span<const OptionRow> AdoptOptionRows();
 absl::Span<const OptionRow> ServiceOptionRows();
 
 // Returns the program's name for messages: "torchrun" if it was called so, else "hlaunch". Pure.

@@ -218,6 +218,7 @@ const ConfRow kConf[] = {
     {"cas_backoff_max_seconds", nullptr},
     {"store_type", nullptr},
     {"use_libuv", nullptr},
+    {"rank", nullptr},  // --node-rank says it, as in torchrun.
 };
 
 absl::Status SetConfEntry(string_view entry, Options& options) {
@@ -239,10 +240,23 @@ absl::Status SetConfEntry(string_view entry, Options& options) {
     if (status.ok()) return status;
     return InvalidArgumentError(absl::StrCat(row.key, ": ", status.message()));
   }
+  if (options.program == "torchrun") {  // torchrun ignores it as well.
+    options.unneeded_conf.emplace_back(key);
+    return absl::OkStatus();
+  }
   return InvalidArgumentError(absl::StrCat("unknown key; known are ", known));
 }
 
+// Returns `text` without quotes around it, which a list of arguments carries along where a shell
+// would have taken them away.
+string_view Unquoted(string_view text) {
+  const bool quoted = text.size() > 1 && text.front() == text.back() &&
+                      (text.front() == '\'' || text.front() == '"');
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 absl::Status SetRdzvConf(string_view text, Options& options) {
+  text = Unquoted(text);
   for (const string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
     HLAUNCH_RETURN_IF_ERROR(SetConfEntry(entry, options));
   }

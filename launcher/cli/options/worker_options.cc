@@ -176,7 +176,11 @@ absl::Status SetEventHandler(string_view text, Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status RefuseLogsSpecs(string_view, Options&) {
+absl::Status SetLogsSpecs(string_view text, Options& options) {
+  if (text == "default") {
+    options.unneeded.emplace_back("--logs-specs");
+    return absl::OkStatus();
+  }
   return InvalidArgumentError(
       "it names Python code of torch's, and hlaunch runs none; leave it out, and see --log-dir, "
       "--tee and --log-rotate");
@@ -252,7 +256,8 @@ const OptionRow kWorkerRows[] = {
      SetStartMethod, kPet},
     {"", "", "--event-log-handler", "null", "not needed: see --report and --json", SetEventHandler,
      kPet},
-    {"", "", "--logs-specs", "NAME", "refused: a plugin in Python", RefuseLogsSpecs},
+    {"", "", "--logs-specs", "default", "not needed; other names are plugins in Python",
+     SetLogsSpecs},
 };
 
 }  // namespace

@@ -143,7 +143,7 @@ constexpr OptionPeer kPeers[] = {
     {"--start-method", "accepted", ""},
     {"--event-log-handler",
      "`null` is accepted; others name Python code of torch's, and are refused", ""},
-    {"--logs-specs", "refused: it names Python code of torch's", ""},
+    {"--logs-specs", "only default: other names are Python code of torch's", ""},
     // Devices.
     {"--devices", "better: with the numbers of [`hlaunch devices`](devices.md), for every kind",
      ""},

@@ -38,6 +38,13 @@ TEST(PythonResult, NamesWhatCanBePreloaded) {
   EXPECT_EQ(preload, nlohmann::json({"numpy", "torch"}));
 }
 
+TEST(PythonResult, SaysWhoRunsTheJobsOfTorchsAgent) {
+  const CheckResult result = PythonResult("/p", Said("hlaunch's answer: 3.11.2 2.15.0 adopted\n"));
+  EXPECT_EQ(result.reason,
+            "/p is Python 3.11.2, with torch 2.15.0, whose agent's jobs hlaunch runs");
+  EXPECT_EQ(nlohmann::json::parse(result.detail)["adopted"], true);
+}
+
 TEST(PythonResult, SaysThatThereIsNoTorch) {
   const CheckResult result = PythonResult("/p", Said("hlaunch's answer: 3.11.2 \n"));
   EXPECT_EQ(result.reason, "/p is Python 3.11.2, without torch");

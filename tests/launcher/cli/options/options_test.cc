@@ -125,6 +125,20 @@ TEST(ParseOptions, ReadsTorchrunsRendezvousConf) {
   EXPECT_EQ(MustParse({"--rdzv-conf", "", "x"}).node.is_host, std::nullopt);
 }
 
+TEST(ParseOptions, ReadsConfWithinQuotesThatNoShellTookAway) {
+  const Options options =
+      MustParse({"--rdzv-conf='join_timeout=5,timeout=5,rank=0'", "--nnodes=2", "x"});
+  EXPECT_EQ(options.policy.join_timeout, seconds(5));
+  EXPECT_THAT(options.unneeded_conf, ElementsAre("timeout", "rank"));
+}
+
+TEST(ParseOptions, IgnoresUnknownConfUnderTorchrunsName) {
+  const char* const words[] = {"torchrun", "--rdzv-conf=mine=1", "x"};
+  const auto options = ParseOptions(3, words, Environment());
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_THAT(options->unneeded_conf, ElementsAre("mine"));
+}
+
 TEST(ParseOptions, LetsAnOptionBeatTheConf) {
   const Options options = MustParse({"--join-timeout=7", "--last-call=8", "--rdzv-conf",
                                      "join_timeout=90,last_call_timeout=91", "x"});
@@ -374,10 +388,11 @@ TEST(ParseOptions, GivesHelpAsAResult) {
 }
 
 TEST(ParseOptions, TakesWhatTorchrunNeedsAndHlaunchDoesNot) {
-  const Options options = MustParse({"--monitor-interval=5", "--start_method=fork",
-                                     "--event-log-handler=null", "--rdzv-backend=c10d", "x"});
-  EXPECT_THAT(options.unneeded,
-              ElementsAre("--monitor-interval", "--start-method", "--event-log-handler"));
+  const Options options =
+      MustParse({"--monitor-interval=5", "--start_method=fork", "--event-log-handler=null",
+                 "--rdzv-backend=c10d", "--logs-specs=default", "x"});
+  EXPECT_THAT(options.unneeded, ElementsAre("--monitor-interval", "--start-method",
+                                            "--event-log-handler", "--logs-specs"));
 }
 
 TEST(ParseOptions, RunsAPathWhateverElseIsSaid) {
@@ -662,7 +677,7 @@ const BadLine kBadLines[] = {
     {{"--rdzv-conf", "ishost=1", "x"},
      "--rdzv-conf 'ishost=1': unknown key; known are is_host, join_timeout, last_call_timeout, "
      "timeout, read_timeout, close_timeout, heartbeat_timeout, keep_alive_interval, "
-     "keep_alive_max_attempt, cas_backoff_max_seconds, store_type, use_libuv"},
+     "keep_alive_max_attempt, cas_backoff_max_seconds, store_type, use_libuv, rank"},
     {{"--rdzv-conf", "is_host", "x"}, "--rdzv-conf 'is_host': expected KEY=VALUE, KEY=VALUE, ..."},
     {{"--rdzv-conf", "is_host=maybe", "x"},
      "--rdzv-conf 'is_host=maybe': is_host: expected 1, true, 0 or false"},

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Programs that start torch's elastic agent in Python are run by hlaunch, unchanged."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import unittest
+
+import jobs
+import lab
+
+TORCH = os.environ.get("HLAUNCH_TORCH2_PYTHON", "/root/.cache/hlaunch/torch-newest/bin/python")
+RANKS, CALLS = lab.WORKERS / "adopt/ranks.py", lab.WORKERS / "adopt/calls.py"
+RUN = ("-m", "torch.distributed.run")
+TORCHS = ("torchelastic",)  # Its agent leaves folders behind.
+
+
+class WithTorch(jobs.JobTest):
+    """Runs programs of a Python with torch."""
+
+    count = 1
+
+    @classmethod
+    def setUpClass(cls):
+        cls.python = TORCH
+        if not os.access(cls.python, os.X_OK):
+            raise unittest.SkipTest(f"there is no {cls.python} with torch")
+        super().setUpClass()
+
+    def begin(self, *words, node=0, env=None, run=True, **options):
+        """Starts a program, by `hlaunch run` if that is wanted."""
+        command = [lab.HLAUNCH, "run", self.python] if run else [self.python]
+        env = {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": self.temporary(node), **(env or {})}
+        return self.nodes[node].start(*command, *words, env=env, **options)
+
+    def temporary(self, node=0):
+        folder = pathlib.Path(self.nodes[node].folder, "tmp")
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def assert_done(self, runs, codes, timeout, leaves=()):
+        """`leaves` are the beginnings of names of what may be left in TMPDIR."""
+        super().assert_done(runs, codes, timeout)
+        left = [path.name for node in range(self.count) for path in self.temporary(node).iterdir()
+                if path.name.startswith(("hlaunch", "torchelastic")) and not path.name.startswith(leaves)]
+        self.assertEqual(left, [])
+
+    def assert_ranks(self, runs, world, **wanted):
+        """Each rank said its place once; `wanted` are further words that it said."""
+        out = "\n".join(run.out for run in runs)
+        for rank in range(world):
+            said = re.findall(rf"rank {rank} of {world}, .*", out)
+            self.assertEqual(len(said), 1, self.told(runs))
+            for name, value in wanted.items():
+                self.assertIn(f"{name} {value}", said[0], self.told(runs))
+
+    def answers(self, run):
+        found = re.search("^TOLD (.*)$", run.out, re.MULTILINE)
+        self.assertTrue(found, str(run))
+        return json.loads(found[1])
+
+
+class Programs(WithTorch):
+    """A script whose job torch's own commands start."""
+
+    def test_its_launcher_as_a_module(self):
+        run = self.begin(*RUN, "--standalone", "--nproc-per-node=2", "--role", "r", RANKS, "a b", "*")
+        self.assert_done([run], jobs.OK, 60)
+        self.assert_ranks([run], 2, by="hlaunch", wants="None", side="False", restart="0",
+                          args="['a b', '*']")
+
+    def test_the_process_is_hlaunch_and_ends_with_the_ranks_code(self):
+        run = self.begin(*RUN, "--nproc-per-node=2", RANKS, "--fail")
+        self.assert_done([run], 7, 60)
+        self.assert_said(run, "job failed: rank 1 .* exited with code 7")
+
+    def test_a_killed_rank_is_restarted(self):
+        run = self.begin(*RUN, "--nproc-per-node=2", "--max-restarts=1", RANKS, "--fail-once")
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(len(re.findall("restart 1", run.out)), 2, str(run))
+
+    def test_a_signal_ends_it_with_all_that_it_started(self):
+        run = self.begin(*RUN, "--nproc-per-node=2", RANKS, "--wait")
+        run.wait_for("rank 1 of 2", 60)
+        os.kill(run.pid, signal.SIGTERM)
+        self.assert_done([run], 128 + signal.SIGTERM, 30)
+
+    def test_nothing_is_caught_where_it_is_not_wanted(self):
+        run = self.begin(*RUN, "--nproc-per-node=2", RANKS, env={"HLAUNCH_TORCHRUN": "0"},
+                         run=False)
+        self.assert_done([run], jobs.OK, 60, leaves=TORCHS)
+        self.assert_ranks([run], 2, by="torch")
+
+    def test_what_cannot_be_kept_is_refused_or_left_to_torch(self):
+        words = (*RUN, "--standalone", "--nproc-per-node=1", "--event-log-handler=console", RANKS)
+        run = self.begin(*words)
+        self.assert_done([run], 2, 60)
+        self.assert_said(run, "event_log_handler 'console' is Python code of torch's agent.*"
+                              "HLAUNCH_TORCHRUN=try")
+        run = self.begin(*words, env={"HLAUNCH_TORCHRUN": "try"})
+        self.assert_done([run], jobs.OK, 60, leaves=TORCHS)
+        self.assert_ranks([run], 1, by="torch")
+
+    def test_an_environment_is_adopted_and_left_again(self):
+        venv = pathlib.Path(self.nodes[0].folder, "venv")
+        site = subprocess.run([self.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+                              text=True, capture_output=True, check=True, timeout=600).stdout
+        subprocess.run([self.python, "-m", "venv", "--without-pip", venv], check=True, timeout=600)
+        next(venv.glob("lib/python3*/site-packages")).joinpath("torch.pth").write_text(site, encoding="utf-8")
+        env = {"VIRTUAL_ENV": venv, "PATH": f"{venv}/bin:{os.environ['PATH']}"}
+        for word, way in (("--links=torchrun", "hlaunch"), ("--undo", "torch")):
+            said = self.nodes[0].run(lab.HLAUNCH, "adopt", word, env=env, timeout=60)
+            self.assertEqual(said.code, jobs.OK, str(said))
+            run = self.nodes[0].start(venv / "bin/python", *RUN, "--nproc-per-node=1", RANKS,
+                                      env={**env, "TMPDIR": self.temporary()})
+            self.assert_done([run], jobs.OK, 60, leaves=() if way == "hlaunch" else TORCHS)
+            self.assert_ranks([run], 1, by=way)
+            self.assertEqual((venv / "bin/torchrun").is_symlink(), way == "hlaunch")
+
+    def test_a_missing_program_is_named(self):
+        run = self.nodes[0].run(lab.HLAUNCH, "run", "/gone/program", timeout=30)
+        self.assertEqual(run.code, jobs.NOT_FOUND)
+        self.assert_said(run, "cannot run /gone/program: No such file")
+
+
+class Calling(WithTorch):
+    """elastic_launch with functions, and with programs from a program that goes on."""
+
+    def call(self, *plants, env=None):
+        run = self.begin(CALLS, *plants, env=env)
+        self.assert_done([run], jobs.OK, 120)
+        self.assertIn("handlers as before", run.out)
+        return self.answers(run)
+
+
+class Functions(Calling):
+    def test_values_come_back_as_the_callers_own(self):
+        self.assertEqual(self.call("ok", "program"),
+                         {"ok": {"0": [True, "hello 0 of 2"], "1": [True, "hello 1 of 2"]},
+                          "program": {"0": None, "1": None}})
+
+    def test_failures_come_back_as_torchs_exception(self):
+        told = self.call("raises", "killed", "program-fails")
+        self.assertEqual(told["raises"], {"failed": "raises", "first": 1, "failures": {
+            "1": [1, 1, "ValueError: hello was planted"]}})
+        self.assertEqual(told["killed"]["failures"]["1"][:2], [-9, 1])
+        self.assertRegex(told["killed"]["failures"]["1"][2], "Signal 9 .SIGKILL. received by PID")
+        self.assertEqual(told["program-fails"]["failures"]["1"][:2], [3, 1])
+
+    def test_what_cannot_be_pickled_is_named(self):
+        said = self.call("lock")["lock"]["error"]
+        self.assertRegex(said, "^hlaunch: ok and its arguments cannot be pickled: TypeError")
+
+    def test_the_caller_gets_the_exception_of_a_signal(self):
+        run = self.begin(CALLS, "waits")
+        run.wait_for("waits", 60)
+        os.kill(run.pid, signal.SIGINT)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.answers(run)["waits"]["signal"], "KeyboardInterrupt")
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class FunctionsAtLength(Calling):
+    def test_a_killed_rank_is_restarted(self):
+        self.assertEqual(self.call("once")["once"],
+                         {"0": [True, "hello 0 of 2"], "1": [True, "hello 1 of 2"]})
+
+    def test_the_caller_gets_torchs_exception_of_sigterm(self):
+        run = self.begin(CALLS, "waits")
+        run.wait_for("waits", 60)
+        os.kill(run.pid, signal.SIGTERM)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.answers(run)["waits"]["signal"], signal.SIGTERM)
+
+    def test_nothing_outlives_a_caller_that_is_killed(self):
+        run = self.begin(CALLS, "waits")
+        run.wait_for("waits", 60)
+        os.kill(run.pid, signal.SIGKILL)
+        self.assert_done([run], 128 + signal.SIGKILL, 60, leaves=("hlaunch-call",))
+
+    def test_two_callers_at_once(self):
+        runs = [self.begin(CALLS, "ok") for _ in range(2)]
+        self.assert_done(runs, jobs.OK, 120)
+        for run in runs:
+            self.assertEqual(self.answers(run)["ok"]["1"], [True, "hello 1 of 2"])
+
+
+class OnTwoNodes(WithTorch):
+    """Both forms in which torch's nodes meet."""
+
+    count = 2
+
+    def test_nodes_meet_at_an_endpoint(self):
+        runs = [self.begin(*RUN, "--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d", "--rdzv-id=j",
+                           "--rdzv-endpoint=node0:29400", RANKS, node=node) for node in range(2)]
+        self.assert_done(runs, jobs.OK, 90)
+        self.assert_ranks(runs, 4, by="hlaunch")
+
+    def test_functions_in_the_static_form(self):
+        runs = [self.begin(CALLS, "ok", "--nodes", 2, node, f"{self.nodes[0].ip}:29500", node=node)
+                for node in range(2)]
+        self.assert_done(runs, jobs.OK, 120)
+        self.assertEqual([self.answers(run)["ok"] for run in runs],
+                         [{str(rank): [True, f"hello {rank} of 4"] for rank in ranks}
+                          for ranks in ((0, 1), (2, 3))])
+
+
+# Lines as torch's own tests of its launcher have them, and whether they succeed.
+LINES = (
+    ("--nnodes=1 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint=localhost:0 --rdzv-id=t "
+     "--monitor-interval=1 --start-method=spawn SCRIPT --touch", True),
+    ("--nnodes=1 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint=localhost:0 "
+     "--rdzv-conf='join_timeout=5,timeout=5' --max-restarts=0 SCRIPT --fail", False),
+    ("--nnodes=1:2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint=localhost:29433 "
+     "--rdzv-conf=last_call_timeout=1,join_timeout=60 SCRIPT", True),
+    ("--standalone --nnodes=1 --nproc-per-node=2 SCRIPT", True),
+    ("--nnodes=1 --nproc-per-node=2 --node-rank=0 --master-addr=127.0.0.1 --master-port=29477 "
+     "--rdzv-conf=rank=0 SCRIPT", True),
+    ("--nproc-per-node=2 --logs-specs=default --log-dir=logs --redirects=0 --tee=0:1,1:0 SCRIPT", True),
+    ("--nproc-per-node=2 --role=trainer --no-python PYTHON SCRIPT a b", True),
+    ("--nproc-per-node=1 --run-path SCRIPT", True),
+    ("--nproc-per-node=2 --local-ranks-filter=0,1 --rdzv-conf=mine=1 SCRIPT x", True),
+    ("--nproc-per-node=1 --module ranks y", True),
+    ("--nproc-per-node=2 --log-line-prefix-template=[${role_name}]: --tee=3 SCRIPT", True),
+    ("--nproc-per-node=none SCRIPT", False),
+)
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class LinesAtLength(WithTorch):
+    """Each line does the same in three ways: torch's own, under torchrun's name, and adopted."""
+
+    def facts(self, run):
+        """The places that ranks said, without who ran them."""
+        return sorted(re.findall(r"rank \d+ of \d+, local \d+, node \d+, restart \d+, args .*(?=, by)",
+                                 run.out + run.err))
+
+    def test_lines_of_torchs_own_tests(self):
+        for line, succeeds in LINES:
+            with self.subTest(line):
+                words = [str(RANKS) if word == "SCRIPT" else self.python if word == "PYTHON" else word
+                         for word in line.split()]
+                told = []
+                for run in (self.begin(*RUN, *words, run=False, cwd=self.temporary(), env={"PYTHONPATH": RANKS.parent}),
+                            self.begin(*RUN, *words, cwd=self.temporary(), env={"PYTHONPATH": RANKS.parent}),
+                            self.nodes[0].start(lab.BIN / "torchrun", *words, cwd=self.temporary(), env={
+                                "PYTHON_EXEC": self.python, "PYTHONPATH": RANKS.parent,
+                                "TMPDIR": self.temporary()})):
+                    self.assertEqual(run.wait(90) == 0, succeeds, str(run))
+                    told.append(self.facts(run))
+                if succeeds:  # A rank that fails may end others before they say anything.
+                    self.assertEqual(told, [told[0]] * 3)
+
+
+class Stock(WithTorch):
+    """Programs of frameworks start a script without torch, so that little but they is loaded."""
+
+    count, package = 2, "accelerate"
+    launch = ("-m", "accelerate.commands.accelerate_cli", "launch", "--multi_gpu", "--num_processes")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stock = os.environ.get("HLAUNCH_STOCK_PYTHON", "/root/.cache/hlaunch/stock-3/bin/python")
+        if not os.access(cls.stock, os.X_OK):
+            raise unittest.SkipTest(f"there is no {cls.stock} with accelerate and others")
+        super().setUpClass()
+        cls.python = cls.stock
+
+    def script(self, node, *words):
+        """The command `words[0]` of the packages, which has a script beside their Python."""
+        return self.nodes[node].start(
+            lab.HLAUNCH, "run", pathlib.Path(self.stock).parent / words[0], *words[1:],
+            env={"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": self.temporary(node), "HF_HUB_OFFLINE": "1",
+                 "HOME": self.temporary(node)})
+
+    def test_accelerate_on_one_host(self):
+        run = self.begin(*self.launch, 2, RANKS, "--lr", "0.1")
+        self.assert_done([run], jobs.OK, 90)
+        self.assert_ranks([run], 2, by="hlaunch", args="['--lr', '0.1']", wants="None")
+
+    def test_accelerate_on_two_hosts(self):
+        runs = [self.script(node, "accelerate", "launch", "--multi_gpu", "--num_machines=2",
+                            "--num_processes=4", f"--machine_rank={node}", "--main_process_ip",
+                            self.nodes[0].ip, "--main_process_port=29500", "--max_restarts=1",
+                            RANKS, "--fail-once") for node in range(2)]
+        self.assert_done(runs, jobs.OK, 120)
+        out = "\n".join(run.out for run in runs)
+        self.assertEqual(len(re.findall("of 4.*restart 1.*by hlaunch", out)), 4, self.told(runs))
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class StockAtLength(Stock):
+    def notebook(self, *words):
+        python = os.environ.get("HLAUNCH_ADOPT_PYTHON", "")
+        if not os.access(python, os.X_OK):
+            self.skipTest("HLAUNCH_ADOPT_PYTHON names no Python with nbclient and cloudpickle")
+        return self.nodes[0].start(lab.HLAUNCH, "run", python, lab.WORKERS / "adopt/notebook.py", *words,
+                                   env={"TMPDIR": self.temporary(), "HOME": self.temporary(),
+                                        "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}"})
+
+    def test_a_notebook(self):
+        run = self.notebook()
+        self.assert_done([run], jobs.OK, 120)
+        for rank in range(2):
+            self.assertRegex(run.out, rf"CELL .*rank {rank} of 2, train, sum 3.0, by hlaunch")
+        self.assertIn("CELL the cell goes on", run.out)
+
+    def test_a_notebook_that_is_interrupted(self):
+        run = self.notebook("--interrupt")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertIn("CELL KeyboardInterrupt", run.out)
+
+    def test_accelerate_with_a_module(self):
+        run = self.nodes[0].start(
+            lab.HLAUNCH, "run", self.python, *self.launch, 2, "-m", "ranks", "x", cwd=RANKS.parent,
+            env={"TMPDIR": self.temporary(), "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assert_done([run], jobs.OK, 90)
+        self.assert_ranks([run], 2, by="hlaunch", args="['x']")
+
+    def test_fabric(self):
+        run = self.script(0, "fabric", "run", "--devices=2", "--accelerator=cpu", "--strategy=ddp", RANKS)
+        self.assert_done([run], jobs.OK, 90)
+        self.assert_ranks([run], 2, by="hlaunch")
+
+
+if __name__ == "__main__":
+    lab.main()

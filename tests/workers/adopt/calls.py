@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# SPDX-FileCopyrightText: The hlaunch authors
+"""Calls torch's elastic_launch with functions and programs, as users do, and prints what came back
+as one JSON object. Knows nothing of hlaunch.
+
+Usage: calls.py PLANT... [--nodes N RANK ENDPOINT]
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+from torch.distributed.elastic.multiprocessing import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+
+class Answer:
+    """A class of the script; it comes back as this one."""
+
+    def __init__(self, text):
+        self.text = text
+
+
+def ok(word):
+    return Answer(f"{word} {os.environ['RANK']} of {os.environ['WORLD_SIZE']}")
+
+
+def raises(word):
+    if os.environ["RANK"] == "1":
+        raise ValueError(f"{word} was planted")
+    time.sleep(600)
+
+
+def exits(_):
+    if os.environ["RANK"] == "1":
+        sys.exit(7)
+    time.sleep(600)
+
+
+def killed(_):
+    if os.environ["RANK"] == "1":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+def once(word):
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+        killed(word)
+    return ok(word)
+
+
+def waits(_):
+    print("waits", flush=True)
+    time.sleep(600)
+
+
+def config(restarts=0):
+    if "--nodes" not in sys.argv:
+        return LaunchConfig(1, 1, 2, run_id="t", rdzv_backend="c10d", max_restarts=restarts,
+                            rdzv_endpoint="localhost:0", monitor_interval=0.1)
+    nodes, rank, endpoint = sys.argv[sys.argv.index("--nodes") + 1:][:3]
+    return LaunchConfig(int(nodes), int(nodes), 2, run_id="t", rdzv_backend="static",
+                        rdzv_endpoint=endpoint, max_restarts=restarts,
+                        rdzv_configs={"rank": int(rank)}, local_addr="127.0.0.1")
+
+
+def call(plant):
+    word = "hello"
+    if plant == "program":
+        return elastic_launch(config(), "/bin/true")()
+    if plant == "program-fails":
+        return elastic_launch(config(), "/bin/sh")("-c", "exit $((3 * RANK))")
+    if plant == "lambda":
+        return elastic_launch(config(), lambda each: Answer(f"{word} {each}"))("x")
+    if plant == "lock":
+        return elastic_launch(config(), ok)(open(os.devnull, "rb"))
+    return elastic_launch(config(restarts=1 if plant == "once" else 0), globals()[plant])(word)
+
+
+def told(plant):
+    try:
+        values = call(plant)
+        return {str(rank): value if value is None else [isinstance(value, Answer), value.text]
+                for rank, value in sorted(values.items())}
+    except ChildFailedError as error:
+        return {"failed": error.name,
+                "failures": {str(rank): [each.exitcode, each.local_rank, message(each)]
+                             for rank, each in error.failures.items()},
+                "first": error.get_first_failure()[0]}
+    except SignalException as error:
+        return {"signal": int(error.sigval)}
+    except KeyboardInterrupt:
+        return {"signal": "KeyboardInterrupt"}
+    except (RuntimeError, TypeError) as error:
+        return {"error": str(error)}
+
+
+def message(failure):
+    return failure.message["message"] if isinstance(failure.message, dict) else failure.message
+
+
+if __name__ == "__main__":
+    plants = sys.argv[1:sys.argv.index("--nodes")] if "--nodes" in sys.argv else sys.argv[1:]
+    before = signal.getsignal(signal.SIGINT)
+    print("TOLD " + json.dumps({each: told(each) for each in plants}))
+    print("handlers", "as before" if signal.getsignal(signal.SIGINT) is before else "changed")
