@@ -170,7 +170,8 @@ absl::Status CheckOuterMpirun(const Environment& environment, const MpirunLine& 
   if (outer.cluster != "mpirun" || !several) return absl::OkStatus();
   return InvalidArgumentError(
       absl::StrCat("this mpirun runs in several processes of another one (",
-                   outer.refusal.ok() ? outer.reason : "see OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMIX_RANK and PMI_ID",
+                   outer.refusal.ok() ? outer.reason
+                                      : "see OMPI_COMM_WORLD_SIZE, PMI_SIZE, PMIX_RANK and PMI_ID",
                    "), and each would start its ranks: leave one of the two out, or add ",
                    "--standalone for a job in each"));
 }
