@@ -343,7 +343,7 @@ absl::StatusOr<TranslatedLine> Translate(int argc, char** argv) {
   if (IsDeepspeedName(argv[0])) {
     return TranslateDeepspeed(typed, environment, WorkingDirectory(), ReadTextFile);
   }
-  return IsMpirunName(argv[0]) ? TranslateMpirun(typed, environment, ReadTextFile)
+  return IsMpirunName(argv[0]) ? TranslateMpirun(typed, environment, ReadTextFile, argv[0])
                                : TranslateWithin(typed);
 }
 

@@ -124,10 +124,10 @@ class AsMpirun(jobs.JobTest):
         lines = [f"{rank} of 3: 123 /usr -n" for rank in range(3)]
         for name, words in (("mpirun", ["-np", 3, "-x", "A=1", "-x", "B=2", "--wdir", "/usr"]),
                             ("mpiexec", ["-n", 3, "-genv", "A", 1, "-env", "B", 2, "-wdir", "/usr"])):
-            run = self.mpirun(*words, "--mca", "rmaps_base_oversubscribe", 1, "-x", "C=3", "sh", "-c",
+            run = self.mpirun(*words, "--mca", "rmaps_base_verbose", 1, "-x", "C=3", "sh", "-c",
                               script, "sh", "-n", name=name)
             self.assert_says(run, lines)
-            self.assertEqual(run.err, "hlaunch: --mca rmaps_base_oversubscribe is for a part of mpirun "
+            self.assertEqual(run.err, "hlaunch: --mca rmaps_base_verbose is for a part of mpirun "
                              "that is not here: ignored\n")
 
     def test_the_program_is_none_of_python(self):

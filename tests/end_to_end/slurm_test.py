@@ -455,6 +455,35 @@ class Allocations(SlurmTest):
             self.assertEqual(sorted(re.findall("rank .*", run.out)),
                              [f"rank {rank} of {ranks}" for rank in range(ranks)], str(run))
 
+    def test_mpirun_keeps_the_slots_and_places_of_its_job(self):
+        link = self.mpirun()
+        say = ["sh", "-c", "echo rank $RANK of $WORLD_SIZE on $SLURMD_NODENAME"]
+        two = ["-w", "node0,node1", "--ntasks-per-node=2"]
+        step = [*two, "srun", "-n1", "-N1", "-w", "node1", "--overlap"]
+        for words, expected in (
+                ([*two, link, "--map-by", "node", "-n", "2"], "01"),
+                ([*two, link, "--oversubscribe", "-n", "5"], "00011"),
+                ([*step, link], "1"),
+                ([*step, link, "--oversubscribe", "-n", "2"], "11")):
+            run = self.slurm.run("salloc", *words, *say)
+            self.assertEqual(run.code, 0, str(run))
+            self.assertEqual(sorted(re.findall("rank .*", run.out)),
+                             [f"rank {rank} of {len(expected)} on node{host}"
+                              for rank, host in enumerate(expected)], str(run))
+        for words, said in (
+                ([*two, link, "-n", "5"], r"-n 5: Slurm job \d+ has 4 slots; write --oversubscribe"),
+                ([*two, link, "-N", "3"], r"3 ranks on node0: it has 2 slots in Slurm job \d+"),
+                (["-N1", "-n1", link, "-n", "2"], r"-n 2: Slurm job \d+ has 1 slot;"),
+                ([*step, link, "-n", "2"], r"-n 2: Slurm step \d+\.0 has 1 slot;"),
+                (["-N1", "-n2", ":", "-N1", "-n1", link], r"write srun --het-group=0-1 mpirun")):
+            run = self.slurm.run("salloc", *words, *say)
+            self.assertEqual((run.code, run.out), (2, ""), str(run))
+            self.assertRegex(run.err, said)
+        run = self.slurm.run("salloc", "-N1", "-n2", ":", "-N1", "-n1", "srun", "--het-group=0-1",
+                             link, *say)
+        self.assertEqual(run.code, 0, str(run))
+        self.assertEqual(len(re.findall("rank [0-2] of 3", run.out)), 3, str(run))
+
     def test_scancel_reaches_the_workers_and_nothing_outlives_it(self):
         run = self.slurm.start("salloc", "-N3", "-J", "cancelled", "hlaunch", jobs.WORKER, "signals",
                                "family", "sleep", "600", env=ENV)

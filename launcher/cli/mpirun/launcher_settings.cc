@@ -82,6 +82,11 @@ absl::Status TakeByNode(const std::string& value, MpirunLine& line) {
   return IsOff(value) ? absl::OkStatus() : As<TakeMapBy>("node", line);
 }
 
+absl::Status TakeOversubscribe(const std::string& value, MpirunLine& line) {
+  line.oversubscribes = !IsOff(value);
+  return absl::OkStatus();
+}
+
 absl::Status RefusePlace(const std::string& value, MpirunLine&) {
   if (IsOff(value)) return absl::OkStatus();
   return InvalidArgumentError(
@@ -104,6 +109,7 @@ const Setting kMcaParameters[] = {
     {"rmaps_base_n_persocket|rmaps_ppr_n_persocket", TakePerSocket},
     {"rmaps_base_pattern|rmaps_ppr_pattern", TakePprPattern},
     {"rmaps_base_bynode", TakeByNode},
+    {"rmaps_base_oversubscribe", TakeOversubscribe},
     {"rmaps_base_no_schedule_local|rmaps_dist_device|hwloc_base_cpu_list|hwloc_base_cpu_set|"
      "hwloc_base_slot_list|mca_base_env_list_delimiter",
      RefusePlace},
@@ -181,6 +187,7 @@ void TakeWhereOpen(const MpirunLine& found, MpirunLine& line) {
     line.by_node = found.by_node;
     line.maps_by_node = found.maps_by_node;
   }
+  if (!line.oversubscribes.has_value()) line.oversubscribes = found.oversubscribes;
   if (line.bind.empty() && line.cores.empty()) {
     line.bind = found.bind;
     line.cores = found.cores;

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct MpirunLine {
   bool maps_by_node = false;
   std::string by_node;  // "--map-by node", which is refused over several hosts.
   std::string hosts, hostfile;
+  // More ranks than a scheduler's job has slots are let be; unset: the line does not say.
+  std::optional<bool> oversubscribes;
+  bool says_hydras_words = false;    // Of its name or its words, one only Hydra has.
+  bool job_decides = false;          // Nothing says where the ranks are, and a job may.
   std::string shell;                 // Runs a command on a host, in place of ssh.
   bool shell_is_default = false;     // It was not typed.
   std::string shell_arguments;       // Its arguments, or those of ssh.

@@ -86,8 +86,21 @@ const MpirunWord kWords[] = {
        line.words.emplace_back("--dry-run");
        return absl::OkStatus();
      }},
-    {"--oversubscribe, --nooversubscribe, --no-oversubscribe", "", kAccepted,
-     "so many ranks as `-n` says are started, however many cores there are", nullptr, TakeNothing,
+    {"--oversubscribe", "", kSame,
+     "more ranks than a scheduler's job has slots; without a job so many ranks as `-n` says are "
+     "started, however many cores there are",
+     nullptr,
+     [](Values, MpirunLine& line) {
+       line.oversubscribes = true;
+       return absl::OkStatus();
+     },
+     kUnderThatName},
+    {"--nooversubscribe, --no-oversubscribe", "", kAccepted,
+     "the slots of a scheduler's job are kept anyway", nullptr,
+     [](Values, MpirunLine& line) {
+       line.oversubscribes = false;
+       return absl::OkStatus();
+     },
      kUnderThatName},
     {"--use-hwthread-cpus, --use-hwthreads", "", kAccepted,
      "hardware threads count where no number is given", nullptr, TakeNothing},

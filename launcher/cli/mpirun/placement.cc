@@ -62,9 +62,13 @@ absl::Status TakeModifier(string_view modifier, MpirunLine& line) {
   if (word == "report") {
     return TakeReportBindings({}, line);
   }
-  // These change nothing: hlaunch does not limit ranks by slots.
-  for (const char* known : {"oversubscribe", "nooversubscribe", "overload", "overload-allowed",
-                            "no-overload", "if-supported", "corecpus", "hwtcpus", "inherit"}) {
+  if (word == "oversubscribe" || word == "nooversubscribe") {
+    line.oversubscribes = word == "oversubscribe";
+    return absl::OkStatus();
+  }
+  // These change nothing.
+  for (const char* known : {"overload", "overload-allowed", "no-overload", "if-supported",
+                            "corecpus", "hwtcpus", "inherit"}) {
     if (word == known) return absl::OkStatus();
   }
   return InvalidArgumentError(absl::StrCat(

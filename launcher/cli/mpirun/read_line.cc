@@ -4,6 +4,7 @@
 #include "launcher/cli/mpirun/read_line.h"
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -50,6 +51,36 @@ bool IsGluedNumber(string_view word) {
   absl::ConsumePrefix(&word, "p");
   absl::ConsumePrefix(&word, "=");
   return !word.empty() && std::all_of(word.begin(), word.end(), absl::ascii_isdigit);
+}
+
+// Whether MPICH's mpiexec has this word and Open MPI's mpirun has not.
+bool IsHydras(string_view typed) {
+  constexpr const char* kHydras[] = {"ppn",
+                                     "perhost",
+                                     "genv",
+                                     "genvlist",
+                                     "genvall",
+                                     "genvnone",
+                                     "env",
+                                     "envlist",
+                                     "envall",
+                                     "f",
+                                     "hosts",
+                                     "envnone",
+                                     "launcher",
+                                     "l",
+                                     "rmk",
+                                     "bootstrap",
+                                     "iface",
+                                     "configfile",
+                                     "bootstrap-exec",
+                                     "launcher-exec",
+                                     "prepend-rank",
+                                     "prepend-pattern",
+                                     "print-rank-map"};
+  const string_view name = typed.substr(typed.find_first_not_of('-'));
+  return std::any_of(std::begin(kHydras), std::end(kHydras),
+                     [name](const char* each) { return name == each; });
 }
 
 // Goes through the words of one line, up to its program.
@@ -129,6 +160,7 @@ absl::Status Reader::Take(const MpirunWord& word) {
     return absl::OkStatus();
   }
   if (IsNumberWord(typed)) line_.ranks_word = typed;
+  if (IsHydras(typed)) line_.says_hydras_words = true;
   const absl::Status taken = word.take(values, line_);
   if (taken.ok()) return taken;
   const std::string shown = absl::StrJoin(values, " ");

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
+#include "launcher/cli/mpirun/job_hosts.h"
 #include "launcher/cli/mpirun/take_words.h"
 #include "launcher/environment/scheduler/place.h"
 #include "launcher/text/parse_int.h"
@@ -34,27 +33,6 @@ using List = std::vector<std::string>;
 std::string Slots(const std::string& name, int slots) {
   const bool is_address = name.find(':') != std::string::npos;
   return absl::StrCat(is_address ? "[" : "", name, is_address ? "]:" : ":", slots);
-}
-
-// What a scheduler gave its job. Empty `hosts`: this is in no job's script or shell.
-struct JobHosts {
-  std::string title;  // "Slurm job 17"
-  std::string starter;
-  std::vector<TargetHost> hosts;
-};
-
-JobHosts HostsOfJobAround(const Environment& environment) {
-  if (!IsInAllocation(environment)) return {};
-  const ClusterPlace place = AllocationPlace({environment, "", {}, ""});
-  JobHosts job;
-  for (const PlaceValue& value : place.values) {
-    if (value.name == "--launch-agent") job.starter = value.value;
-    if (value.name != "--hosts") continue;
-    if (auto hosts = ParseHosts(value.value); hosts.ok()) job.hosts = *std::move(hosts);
-  }
-  const string_view reason = place.reason;  // "in TITLE: …"
-  job.title = std::string(absl::StripPrefix(reason.substr(0, reason.find(": ")), "in "));
-  return job;
 }
 
 bool IsSameName(const std::string& a, const std::string& b) {
@@ -128,28 +106,6 @@ absl::Status CheckEvenShare(const std::vector<TargetHost>& hosts, const std::str
 }
 
 }  // namespace
-
-bool IsInAllocation(const Environment& environment) {
-  const auto all_set = [&environment](std::initializer_list<const char*> names) {
-    return std::none_of(names.begin(), names.end(),
-                        [&environment](const char* name) { return environment.Get(name).empty(); });
-  };
-  for (const char* inner : {"SLURM_HET_SIZE", "JSM_NAMESPACE_SIZE", "TORCHELASTIC_RUN_ID"}) {
-    if (all_set({inner})) return false;
-  }
-  const std::string task = environment.Get("PBS_TASKNUM");
-  if (!task.empty() && task != "1") return false;  // The job's script is task 1.
-  const bool in_step = all_set({"SLURM_STEP_ID"}) || all_set({"SLURM_STEP_NUM_TASKS"});
-  if (in_step && environment.Get("SLURM_STEP_NUM_TASKS") != "1") {
-    // A shell is the first task of its step, and the other tasks have ended.
-    const bool first =
-        environment.Get("SLURM_STEP_NUM_NODES") == "1" && environment.Get("SLURM_PROCID") == "0";
-    if (!IsInShellOfSrun(environment) || !first) return false;
-  }
-  return all_set({"SLURM_JOB_ID", "SLURM_JOB_NODELIST"}) ||
-         all_set({"PBS_JOBID", "PBS_NODEFILE"}) || all_set({"LSB_JOBID", "LSB_MCPU_HOSTS"}) ||
-         all_set({"JOB_ID", "PE_HOSTFILE"});
-}
 
 bool AreHere(string_view hosts) {
   for (const string_view host : absl::StrSplit(hosts, ',')) {

@@ -13,10 +13,6 @@
 
 namespace hlaunch {
 
-// Whether --hosts=allocation finds the hosts of a scheduler's job, and this process is not one of
-// several tasks of a step. Pure.
-bool IsInAllocation(const Environment& environment);
-
 // Whether all hosts of a list, as in "localhost:2,127.0.0.1", are this one by name, so that no
 // other host is reached. Pure.
 bool AreHere(absl::string_view hosts);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -47,9 +48,20 @@ bool IsSet(const std::string& name, const Environment& environment) {
 
 absl::Status SetNumber(const std::string& text, std::string* number) {
   int n = 0;
-  if (!ParseInt(text, 1, INT_MAX, &n)) return InvalidArgumentError("expected a number from 1 on");
-  *number = text;
-  return absl::OkStatus();
+  if (ParseInt(text, 1, INT_MAX, &n)) {
+    *number = text;
+    return absl::OkStatus();
+  }
+  std::string message = "expected a number from 1 on";
+  // An error shows the value without these. A file of Windows leaves "2\r".
+  constexpr size_t kShown = 40;
+  const std::string shown = text.substr(0, kShown);
+  if (std::any_of(shown.begin(), shown.end(),
+                  [](char c) { return absl::ascii_isspace(c) || absl::ascii_iscntrl(c); })) {
+    absl::StrAppend(&message, ", and \"", absl::CEscape(shown),
+                    "\" has a blank or a control character");
+  }
+  return InvalidArgumentError(message);
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cli/hosts/host_list.h"
+#include "launcher/cli/mpirun/job_hosts.h"
+#include "launcher/cli/mpirun/job_slots.h"
 #include "launcher/cli/mpirun/launcher_settings.h"
 #include "launcher/cli/mpirun/mpirun_line.h"
 #include "launcher/cli/mpirun/mpirun_words.h"
@@ -146,7 +148,11 @@ void AddVariables(const Environment& environment, MpirunLine& line) {
   // With several tasks on a node, hlaunch itself counts them.
   const bool one_each = line.in_tasks && environment.Get("SLURM_STEP_NUM_TASKS") == nodes;
   if (one_each && !says_number) line.per_node = "1";
-  if (!says_where && IsInAllocation(environment) &&
+  const bool only_task = !says_where && IsOnlyTask(environment);
+  line.job_decides = !says_where;
+  // Its step has one slot.
+  if (only_task && !says_number) line.ranks = "1";
+  if (!says_where && !only_task && IsInAllocation(environment) &&
       (!says_number || HasSeveralHosts(environment))) {
     line.hosts = kHostsOfAllocation;
     if (!says_number) line.ranks = SlotsOfAllocation(environment);
@@ -251,7 +257,7 @@ bool IsMpirunName(string_view argv0) {
 }
 
 absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& environment,
-                                               const ReadTextFn& read) {
+                                               const ReadTextFn& read, string_view argv0) {
   HLAUNCH_ASSIGN_OR_RETURN(ReadLine found, ReadMpirunLine(words, /*by_that_name=*/true));
   TranslatedLine translated;
   if (found.wants_help) {
@@ -259,6 +265,9 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
     return translated;
   }
   MpirunLine& line = found.line;
+  if (absl::EndsWith(argv0, ".hydra") || absl::EndsWith(argv0, ".mpich")) {
+    line.says_hydras_words = true;
+  }
   if (Says(line, "--version") && !line.verbose) {
     translated.text_to_print = absl::StrCat("hlaunch ", VersionText(), kInPlaceOf);
     return translated;
@@ -282,6 +291,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   HLAUNCH_RETURN_IF_ERROR(CheckThisHost(environment, read, line));
   AddVariables(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfJob(environment, read, line));
+  HLAUNCH_RETURN_IF_ERROR(KeepJobSlots(environment, line));
   HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));
   LeaveOutUnset(environment, line);  // Of what variables and files have added.
   translated.words = WordsOf(line);

@@ -30,13 +30,15 @@ bool IsMpirunName(absl::string_view argv0);
 // Translates a line of mpirun or mpiexec. `words` follow the program's name. A word that neither of
 // them has may be an option of hlaunch. Of `environment`, only variables that replace words of
 // mpirun or that -x names are used, and a scheduler's. `read` returns the text of the files that
-// the line names; a scheduler's list of hosts is read besides, and the rest is pure.
+// the line names; a scheduler's list of hosts is read besides, and the rest is pure. By the name
+// `argv0` of Hydra a line may have more ranks than its job has slots.
 //
 // Errors:
 //   InvalidArgument - one line that names the word and how to fix it.
 absl::StatusOr<TranslatedLine> TranslateMpirun(absl::Span<const std::string> words,
                                                const Environment& environment,
-                                               const ReadTextFn& read);
+                                               const ReadTextFn& read,
+                                               absl::string_view argv0 = "mpirun");
 
 // Translates a line of hlaunch in which words of mpirun may replace options of hlaunch. Everything
 // else stays as it is. Pure. Errors: as above.

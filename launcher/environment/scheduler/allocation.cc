@@ -27,6 +27,7 @@ struct Allocation {
   std::vector<std::string> hosts;
   std::vector<int> slots;  // One for each host, or empty.
   std::string starter;     // In the format of --launch-agent; empty: ssh.
+  bool asked = false;      // Somebody asked for a number of processes, even if it is one on each.
 };
 
 // Returns 4 for "4" and for "a100:4"; -1: neither form.
@@ -53,11 +54,17 @@ Allocation OfSlurm(const Environment& environment) {
   const Variable job = FirstSet(environment, "SLURM_JOB_ID|SLURM_JOBID");
   const auto hosts = ExpandHostlist(environment.Get(found.hosts_variable), kMaxNodes);
   // In a heterogeneous job the list has only the nodes of one part.
-  if (job.value.empty() || !hosts.ok() || !environment.Get("SLURM_HET_SIZE").empty()) return {};
+  if (job.value.empty() || environment.Get(found.hosts_variable).empty() ||
+      !environment.Get("SLURM_HET_SIZE").empty()) {
+    return {};
+  }
   found.title = absl::StrCat("Slurm job ", PrintableLine(job.value));
+  if (!hosts.ok()) return found;
   found.hosts = *hosts;
   const auto tasks = ExpandCounts(environment.Get("SLURM_TASKS_PER_NODE"), kMaxNodes);
   if (tasks.ok() && tasks->size() == hosts->size()) found.slots = *tasks;
+  // Slurm sets it for every step, so in a shell of `srun --pty` it says nothing.
+  found.asked = !environment.Get("SLURM_NTASKS").empty() && !IsInShellOfSrun(environment);
   // The step gets all that the job has there. Without a number of CPUs it gets those of the whole
   // node.
   found.starter = "srun -w %h -N1 -n1 --overlap --mem=0 --cpu-bind=none --mpi=none";
@@ -77,7 +84,7 @@ Allocation OfHosts(const char* system, const std::string& title, const char* var
 
 Allocation Find(const Surroundings& surroundings) {
   const Environment& environment = surroundings.environment;
-  if (Allocation slurm = OfSlurm(environment); !slurm.hosts.empty()) return slurm;
+  if (Allocation slurm = OfSlurm(environment); !slurm.title.empty()) return slurm;
   const std::string pbs = environment.Get("PBS_JOBID"), lsf = environment.Get("LSB_JOBID");
   if (!pbs.empty()) {
     return OfHosts("pbs", absl::StrCat("PBS job ", PrintableLine(pbs)), "PBS_NODEFILE",
@@ -89,8 +96,16 @@ Allocation Find(const Surroundings& surroundings) {
   }
   const std::string sge = environment.Get("JOB_ID");
   if (sge.empty() || environment.Get("PE_HOSTFILE").empty()) return {};
-  return OfHosts("sge", absl::StrCat("job ", PrintableLine(sge), " of Grid Engine"), "PE_HOSTFILE",
-                 HostsOfSge(surroundings), "qrsh -inherit %h");
+  Allocation found = OfHosts("sge", absl::StrCat("job ", PrintableLine(sge), " of Grid Engine"),
+                             "PE_HOSTFILE", HostsOfSge(surroundings), "qrsh -inherit %h");
+  found.asked = true;  // -pe has a number.
+  return found;
+}
+
+// Whether some host was given more than one process.
+bool HasMany(const Allocation& found) {
+  return found.slots.size() == found.hosts.size() &&
+         std::any_of(found.slots.begin(), found.slots.end(), [](int slots) { return slots > 1; });
 }
 
 // Makes "a:4,b:4" with the slots that the job was given, since -n, the number of all ranks, goes by
@@ -98,9 +113,7 @@ Allocation Find(const Surroundings& surroundings) {
 // user gives no number.
 std::string HostsText(const Allocation& found) {
   const size_t count = found.hosts.size();
-  const bool counted =
-      found.slots.size() == count &&
-      std::any_of(found.slots.begin(), found.slots.end(), [](int slots) { return slots > 1; });
+  const bool counted = HasMany(found);
   std::vector<std::string> words;
   for (size_t i = 0; i < count; ++i) {
     words.push_back(counted ? absl::StrCat(found.hosts[i], ":", found.slots[i]) : found.hosts[i]);
@@ -112,6 +125,13 @@ std::string HostsText(const Allocation& found) {
 
 ClusterPlace AllocationPlace(const Surroundings& surroundings) {
   const Allocation found = Find(surroundings);
+  if (found.hosts.empty() && !found.title.empty()) {
+    const std::string value = surroundings.environment.Get(found.hosts_variable);
+    return RefusedPlace(
+        "none", absl::StrCat(found.hosts_variable, "=", PrintableLine(value.substr(0, 80)),
+                             ": the hosts of ", found.title, " cannot be read there; name them ",
+                             "with --hosts A,B, or write --cluster none for this host alone"));
+  }
   if (found.hosts.empty()) {
     return RefusedPlace("none",
                         "--hosts allocation: no variable of Slurm, PBS, LSF or Grid Engine names "
@@ -123,6 +143,7 @@ ClusterPlace AllocationPlace(const Surroundings& surroundings) {
   place.start_reason = absl::StrCat("in ", found.title, ": its nodes are started from here by ",
                                     starter.empty() ? "ssh" : starter);
   place.reason = place.start_reason;
+  if (HasMany(found) || found.asked) place.slots = found.slots;
   place.Add("--nnodes", absl::StrCat(found.hosts.size()), found.hosts_variable, "nodes of the job");
   place.Add("--hosts", HostsText(found), found.hosts_variable,
             "the job's nodes, which are started from here");

@@ -57,6 +57,9 @@ struct ClusterPlace {
   // Then --hosts and --launch-agent are among the values, and all other values describe this node
   // alone.
   std::string start_reason;
+  // Of AllocationPlace: the processes that each host of --hosts was given; empty: nobody asked for
+  // a number, so that the scheduler's own is no limit.
+  std::vector<int> slots;
   // The scheduler's tasks on this node, if there are several: together they are the node's part of
   // the job. Then --nproc-per-node is among the values. Unset: this process alone is the node's
   // part.
@@ -114,8 +117,8 @@ absl::Status CheckFirstTask(const Environment& environment);
 inline constexpr char kHostsOfAllocation[] = "allocation";
 
 // Returns the scheduler's job that contains this process, be it a script, a shell or a task, as a
-// place that starts the job's nodes from here. Refused if there is no such job. Reads files below
-// `root`, else pure.
+// place that starts the job's nodes from here. Refused if there is no such job, or its hosts cannot
+// be read. Reads files below `root`, else pure.
 ClusterPlace AllocationPlace(const Surroundings& surroundings);
 
 }  // namespace hlaunch

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cli/mpirun/mpirun_words.h"
@@ -386,22 +387,21 @@ TEST(TranslateMpirun, TakesTheSlotsOfAnAllocation) {
   EXPECT_EQ(Became("--cluster none x", slurm), "--cluster none --nproc-per-node=cpu -- x");
   for (const char* first : {"PBS_JOBID=1", "LSB_JOBID=1", "JOB_ID=1"}) {
     const Environment others({first, "PBS_NODEFILE=f", "LSB_MCPU_HOSTS=a 2", "PE_HOSTFILE=f"});
-    const bool counted = first[0] == 'L';
-    EXPECT_EQ(Became("x", others),
-              counted ? "--hosts=allocation -n 2 -- x" : "--hosts=allocation -- x")
-        << first;
+    if (first[0] == 'L') {
+      EXPECT_EQ(Became("x", others), "--hosts=allocation -n 2 -- x");
+      continue;
+    }
+    EXPECT_THAT(Became("x", others), HasSubstr("FILE=f: the hosts of ")) << first;
   }
   const Environment tasks(
       {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2,1"});
   EXPECT_EQ(Became("x", tasks), "--hosts=allocation -n 3 -- x");
   EXPECT_EQ(Became("-n 2 x", tasks), "-n 2 -- x");
-  const Environment shell(
-      {"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_ID=0", "SLURM_STEP_NUM_TASKS=1"});
+  const Environment shell({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_ID=0",
+                           "SLURM_STEP_NUM_TASKS=1", "SLURM_PTY_PORT=5"});
   EXPECT_EQ(Became("x", shell), "--hosts=allocation -- x") << "srun --pty bash";
-  for (const char* none : {"SLURM_STEP_ID=0", "SLURM_HET_SIZE=2"}) {
-    const Environment task({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", none});
-    EXPECT_EQ(Became("x", task), "--nproc-per-node=cpu -- x") << none;
-  }
+  const Environment task({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1", "SLURM_STEP_ID=0"});
+  EXPECT_EQ(Became("x", task), "--nproc-per-node=cpu -- x");
   EXPECT_EQ(Became("--nproc-per-node 2 x"), "--nproc-per-node 2 -- x");
 }
 
@@ -530,6 +530,114 @@ TEST(TranslateMpirun, TakesTheHostsOfAnAllocationBesideANumber) {
   task.emplace_back("PBS_TASKNUM=2");
   EXPECT_EQ(Became("-n 4 x", Environment(task)), "-n 4 -- x");
   std::filesystem::remove(file);
+}
+
+TEST(TranslateMpirun, ShowsTheBlankOrCarriageReturnInANumber) {
+  EXPECT_EQ(Became("-n 2\r x"),
+            "-n '2': expected a number from 1 on, and \"2\\r\" has a blank or a control character");
+  const std::vector<std::string> blank = {"-N", " 2", "x"};
+  EXPECT_THAT(TranslateMpirun(blank, Environment(kSetHere), ReadPrograms).status().message(),
+              HasSubstr("\" 2\" has a blank or a control character"));
+  EXPECT_EQ(Became("-n z x"), "-n 'z': expected a number from 1 on");
+}
+
+// Like Open MPI, which counts the slots of a job of one host too.
+TEST(TranslateMpirun, KeepsTheSlotsOfAJobUnlessItIsToldOtherwise) {
+  const Environment one({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 3"});
+  EXPECT_EQ(Became("-np 4 x", one),
+            "-np 4: LSF job 1 has 3 slots; write --oversubscribe to start more ranks than slots");
+  EXPECT_THAT(Became("-N 4 x", one), HasSubstr("4 ranks on a: it has 3 slots in LSF job 1; write"));
+  EXPECT_THAT(Became("--nooversubscribe -n 4 x", one), HasSubstr("has 3 slots"));
+  EXPECT_THAT(Became("-n 2 ./a : -n 2 ./b", one), HasSubstr("has 3 slots"));
+  EXPECT_EQ(Became("-n 3 x", one), "-n 3 -- x");
+  for (const char* way :
+       {"--oversubscribe", "--map-by :OVERSUBSCRIBE", "--mca rmaps_base_oversubscribe 1"}) {
+    EXPECT_EQ(Became(absl::StrCat(way, " -n 4 x"), one), "-n 4 -- x");
+  }
+  EXPECT_EQ(Became("--cluster none -n 4 x", one), "--cluster none -n 4 -- x");
+  EXPECT_EQ(Became("-n 4 -genv A 1 x", one), "-x A=1 -n 4 -- x") << "as Hydra";
+  EXPECT_TRUE(TranslateMpirun(Split("-n 4 x"), one, ReadPrograms, "/bin/mpiexec.hydra").ok());
+  EXPECT_FALSE(TranslateMpirun(Split("-n 4 x"), one, ReadPrograms, "/bin/mpiexec").ok());
+  EXPECT_EQ(Became("-n 4 x", Environment({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 1"})), "-n 4 -- x")
+      << "nobody asked for a number";
+  const std::vector<std::string> slurm = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]",
+                                          "SLURM_JOB_NUM_NODES=2"};
+  const auto two = [&slurm](const char* more) {
+    std::vector<std::string> all = slurm;
+    all.emplace_back(more);
+    return Environment(all);
+  };
+  const Environment even = two("SLURM_TASKS_PER_NODE=2(x2)");
+  EXPECT_THAT(Became("-n 5 x", even), HasSubstr("-n 5: Slurm job 17 has 4 slots"));
+  EXPECT_THAT(Became("-N 3 x", even), HasSubstr("3 ranks on n1: it has 2 slots in Slurm job 17"));
+  EXPECT_THAT(Became("--map-by ppr:3:node x", even), HasSubstr("3 ranks on n1: it has 2 slots"));
+  EXPECT_EQ(Became("-n 4 x", even), "-n 4 -- x");
+  EXPECT_EQ(Became("-N 3 --oversubscribe x", even), "--nproc-per-node=3 -- x");
+  EXPECT_THAT(
+      Became("-n 7 --oversubscribe x", even),
+      AllOf(HasSubstr("--launch-agent=srun -w %h"), EndsWith("--hosts=n1:4,n2:3 -n 7 -- x")));
+  EXPECT_THAT(Became("-n 5 --oversubscribe x", two("SLURM_TASKS_PER_NODE=2,1")),
+              EndsWith("--hosts=n1:3,n2:2 -n 5 -- x"));
+  EXPECT_THAT(Became("-N 2 x", two("SLURM_TASKS_PER_NODE=2,1")), HasSubstr("n2: it has 1 slot in"));
+  EXPECT_THAT(Became("-n 2 x", Environment({"SLURM_JOB_ID=1", "SLURM_JOB_NODELIST=n1",
+                                            "SLURM_TASKS_PER_NODE=1", "SLURM_NTASKS=1"})),
+              HasSubstr("-n 2: Slurm job 1 has 1 slot; write"));
+}
+
+TEST(TranslateMpirun, NamesTheListOfHostsThatCannotBeRead) {
+  for (const char* line : {"x", "-n 2 x"}) {
+    EXPECT_EQ(Became(line, Environment({"PBS_JOBID=1", "PBS_NODEFILE=/no/file"})),
+              "PBS_NODEFILE=/no/file: the hosts of PBS job 1 cannot be read there; name them with "
+              "--hosts A,B, or write --cluster none for this host alone");
+    EXPECT_THAT(Became(line, Environment({"JOB_ID=1", "PE_HOSTFILE=/no/file"})),
+                HasSubstr("PE_HOSTFILE=/no/file: the hosts of job 1 of Grid Engine"));
+  }
+  EXPECT_EQ(Became("--cluster none -n 2 x", Environment({"PBS_JOBID=1", "PBS_NODEFILE=/no/file"})),
+            "--cluster none -n 2 -- x");
+}
+
+// It filled the first host.
+TEST(TranslateMpirun, PlacesByNodeInAJobAsOnNamedHosts) {
+  const Environment slurm({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_JOB_NUM_NODES=2",
+                           "SLURM_TASKS_PER_NODE=2(x2)"});
+  EXPECT_EQ(Became("--map-by node -n 2 x", slurm), "-n 2 --nproc-per-node=1 -- x");
+  EXPECT_EQ(Became("--map-by node -N 1 x", slurm), "--nproc-per-node=1 -- x");
+  for (const char* line : {"--map-by node -n 3 x", "--map-by node x", "--rank-by node -n 2 x"}) {
+    EXPECT_THAT(Became(line, slurm), HasSubstr(" node: Slurm job 17 has 2 hosts, and ranks are "))
+        << line;
+  }
+  EXPECT_EQ(Became("--map-by node -n 2 x", Environment({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 2 b 2"})),
+            "--hosts=allocation -n 2 --nproc-per-node=1 -- x");
+  EXPECT_EQ(Became("--map-by node -n 2 x", Environment({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 2"})),
+            "-n 2 -- x");
+}
+
+// As Open MPI. The step has one slot, whatever its job has.
+TEST(TranslateMpirun, StaysInAStepOfOneTask) {
+  const auto step = [](const char* id) {
+    return Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_JOB_NUM_NODES=2",
+                        "SLURM_TASKS_PER_NODE=2(x2)", "SLURM_STEP_NUM_TASKS=1", "SLURM_PROCID=0",
+                        "SLURM_STEP_NUM_NODES=1", "SLURMD_NODENAME=n2", id});
+  };
+  EXPECT_EQ(Became("x", step("SLURM_STEP_ID=3")), "-n 1 -- x");
+  EXPECT_THAT(Became("-n 2 x", step("SLURM_STEP_ID=3")),
+              HasSubstr("-n 2: Slurm step 17.3 has 1 slot; write --oversubscribe"));
+  EXPECT_EQ(Became("-n 2 --oversubscribe x", step("SLURM_STEP_ID=3")), "-n 2 -- x");
+  EXPECT_EQ(Became("x", step("SLURM_STEP_ID=4294967290")), "--hosts=allocation -n 4 -- x")
+      << "the shell of salloc";
+}
+
+TEST(TranslateMpirun, IsRefusedInAHeterogeneousJobOutsideOfItsSteps) {
+  const auto job = [](const char* more) {
+    return Environment({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n1", "SLURM_HET_SIZE=2", more});
+  };
+  for (const char* line : {"x", "-n 2 x"}) {
+    EXPECT_THAT(Became(line, job("A=1")),
+                HasSubstr("Slurm job 17 is heterogeneous, of 2 parts, and srun starts the ranks on "
+                          "all of their hosts: write srun --het-group=0-1 mpirun ..."));
+  }
+  EXPECT_EQ(Became("-H n1 -n 2 x", job("A=1")), "--hosts=n1 -n 2 -- x");
+  EXPECT_EQ(Became("x", job("SLURM_STEP_ID=0")), "--nproc-per-node=cpu -- x");
 }
 
 TEST(TranslateMpirun, SaysWhatChangesNothing) {

@@ -233,6 +233,24 @@ TEST(AllocationPlace, KnowsTheJobsOfOtherSystems) {
   for (const char* half : {"JOB_ID=9", "PE_HOSTFILE=/etc/nodes"}) EXPECT_EQ(texts({half}), "");
 }
 
+TEST(AllocationPlace, NamesTheListThatCannotBeRead) {
+  EXPECT_THAT(AllocationPlace(Of({"PBS_JOBID=4", "PBS_NODEFILE=/no/file"})).refusal.message(),
+              HasSubstr("PBS_NODEFILE=/no/file: the hosts of PBS job 4 cannot be read there"));
+  EXPECT_THAT(AllocationPlace(Of({"SLURM_JOB_ID=4", "SLURM_JOB_NODELIST=n[1"})).refusal.message(),
+              HasSubstr("SLURM_JOB_NODELIST=n[1: the hosts of Slurm job 4"));
+}
+
+TEST(AllocationPlace, KnowsTheSlotsThatSomebodyAskedFor) {
+  const auto slots = [](std::vector<std::string> more) {
+    return AllocationPlace(Of(Batch(std::move(more)))).slots;
+  };
+  EXPECT_THAT(slots({"SLURM_TASKS_PER_NODE=8,1"}), ElementsAre(8, 1));
+  EXPECT_THAT(slots({"SLURM_TASKS_PER_NODE=1(x2)"}), IsEmpty());
+  EXPECT_THAT(slots({"SLURM_TASKS_PER_NODE=1(x2)", "SLURM_NTASKS=2"}), ElementsAre(1, 1));
+  EXPECT_THAT(slots({"SLURM_TASKS_PER_NODE=1(x2)", "SLURM_NTASKS=2", "SLURM_PTY_PORT=5"}),
+              IsEmpty());
+}
+
 TEST(FindSlurm, TakesNothingInAnInteractiveShell) {
   const auto shell = Step({"SLURM_PTY_PORT=4711"});
   EXPECT_TRUE(FindPlace(Of(shell), "slurm").refusal.ok());
