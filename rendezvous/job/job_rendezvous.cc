@@ -465,10 +465,10 @@ bool JobRendezvous::Heard(absl::string_view node_id, Incarnation incarnation) {
   return holds;
 }
 
-bool JobRendezvous::Votered(absl::string_view node_id, Incarnation incarnation) {
+bool JobRendezvous::HeardFromVoter(absl::string_view node_id, Incarnation incarnation) {
   MutexLock lock(&state_->mu);
   if (!state_->CheckLeadsLocked().ok()) return false;
-  const bool counts = state_->table.Votered(node_id, incarnation, state_->clock.Now());
+  const bool counts = state_->table.HeardFromVoter(node_id, incarnation, state_->clock.Now());
   state_->CollectLocked();
   state_->FlushLocked();
   return counts;

@@ -84,8 +84,8 @@ class JobRendezvous {
   bool Heard(absl::string_view node_id, Incarnation incarnation);
 
   // The node gave a sign of life as a voter. Returns whether it may hear so, as Heard does; false
-  // as well if this no longer decides, or as RoundTable::Votered.
-  bool Votered(absl::string_view node_id, Incarnation incarnation);
+  // as well if this no longer decides, or as RoundTable::HeardFromVoter.
+  bool HeardFromVoter(absl::string_view node_id, Incarnation incarnation);
 
   // The stream broke: the node may live or not. Does nothing if another session took over.
   void Detach(absl::string_view node_id, const Session* session);

@@ -319,7 +319,7 @@ bool JobVoter::TakeSign(Incarnation from) const {
     job = job_;
     node_id = known->second;
   }
-  return job->Votered(node_id, from);
+  return job->HeardFromVoter(node_id, from);
 }
 
 void JobVoter::Answered(Incarnation from, Term term, uint64_t beat) {

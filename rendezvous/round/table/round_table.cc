@@ -251,7 +251,7 @@ bool RoundTable::Counts(absl::string_view node_id, Incarnation incarnation, Dura
   return false;
 }
 
-bool RoundTable::Votered(absl::string_view node_id, Incarnation incarnation, Instant now) {
+bool RoundTable::HeardFromVoter(absl::string_view node_id, Incarnation incarnation, Instant now) {
   const Instant t = Observe(now);
   Seat* seat = membership_.Find(node_id, incarnation);
   if (seat == nullptr || seat->left || seat->finished) return false;

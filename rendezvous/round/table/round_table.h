@@ -104,7 +104,7 @@ class RoundTable {
   // The node has answered as a voter of this job's record; that is a sign of life, too. Returns
   // false if it is not, because the node holds no seat or has not spoken here for the loss limit
   // and the lease. O(log n).
-  bool Votered(absl::string_view node_id, Incarnation incarnation, Instant now);
+  bool HeardFromVoter(absl::string_view node_id, Incarnation incarnation, Instant now);
 
   // The node gave a sign of life. O(log n).
   void Heard(absl::string_view node_id, Incarnation incarnation, Instant now);

@@ -1321,7 +1321,7 @@ void Simulator::TakeSigns(Service& service, const VoterStep& step) {
   for (const auto& [from, beat] : step.answered) {
     if (service.table == nullptr || now_ >= service.leads_until) return;
     const SimulatedAgent& agent = *agents_[from - 1];
-    if (!service.table->Votered(agent.info().node_id, from, now_)) continue;
+    if (!service.table->HeardFromVoter(agent.info().node_id, from, now_)) continue;
     promises_.Heard(agent, now_);
     service.taken[from] = {service.voter->term(), beat};
   }
@@ -1333,7 +1333,7 @@ Instant Simulator::TakenElsewhere(const SimulatedAgent& agent) {
   if (service.agent != agent.index()) return {};
   const bool leads = service.table != nullptr && now_ < service.leads_until;
   const Incarnation self = agent.info().incarnation;
-  if (leads && service.table->Votered(agent.info().node_id, self, now_)) {
+  if (leads && service.table->HeardFromVoter(agent.info().node_id, self, now_)) {
     promises_.Heard(agent, now_);
     return now_;
   }

@@ -458,16 +458,16 @@ TEST(Membership, AnOldMessageWithoutASilenceIsASignOfLife) {
 TEST(Membership, AVoterIsHeardForTheLossLimitLongerThanItsNodeSpeaks) {
   TableJob job(2, 2);
   job.Run(2);
-  const auto votered = [&] {
+  const auto heard = [&] {
     job.Pass(seconds(1), {0});
-    return job.table.Votered("id1", 2, job.now);
+    return job.table.HeardFromVoter("id1", 2, job.now);
   };
-  for (int i = 1; i <= 35; ++i) ASSERT_TRUE(votered()) << i;  // The loss limit and the lease.
-  EXPECT_FALSE(votered());
+  for (int i = 1; i <= 35; ++i) ASSERT_TRUE(heard()) << i;  // The loss limit and the lease.
+  EXPECT_FALSE(heard());
   EXPECT_TRUE(job.table.Holds("id1", 2));
   job.Pass(seconds(40), {0});
   EXPECT_FALSE(job.table.Holds("id1", 2));
-  EXPECT_FALSE(job.table.Votered("id1", 2, job.now));
+  EXPECT_FALSE(job.table.HeardFromVoter("id1", 2, job.now));
 }
 
 }  // namespace
