@@ -18,8 +18,9 @@ enum class CommandProgram {
   kDaemon,  // hlaunchd, which links OpenSSL. `hlaunch` execs it.
 };
 
-// A command of `hlaunch`: a first word that asks for something other than a job. Only this table
-// knows the spelling and the help of a command; launch.cc knows the function that carries it out.
+// A command of `hlaunch`: a first word that asks for something other than a job. This table has
+// the spelling and the help of each command; launch.cc, or agent_main.cc for those that need gRPC,
+// names the function that carries it out.
 struct CommandRow {
   const char* word;     // The first word after the program's name.
   const char* usage;    // What --help shows after the word.

@@ -16,9 +16,9 @@ namespace hlaunch {
 //
 // Belongs to the thread of its RoundTable.
 class SilenceWatch {
+ public:
   // Returns what has changed since the last look, one line each: nodes that have been silent for
   // the lease of `policy`, and nodes that are heard again. O(log n) for each silent node.
- public:
   std::vector<std::string> Look(const Membership& membership, const JobPolicy& policy, Instant t);
 
  private:

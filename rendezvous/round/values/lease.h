@@ -32,9 +32,8 @@ struct Allowance {
 Duration TimeToAsk(const Lease& lease);
 
 // Returns when an agent gives up the rendezvous. `heard` is when the agent sent the last message
-// that the rendezvous answered. Silence until `forgiven_until` is not held against the rendezvous,
-// because this process was paused itself, until
-// TimeToAsk before that. Pure.
+// that the rendezvous answered. Silence until `forgiven_until` is not held against the rendezvous:
+// this process stood still itself, until TimeToAsk before that. Pure.
 Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until);
 
 // Returns the allowance of the same agent. From GiveUpAt on the agent stops its workers itself; at
