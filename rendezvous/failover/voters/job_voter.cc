@@ -547,13 +547,22 @@ VoterMembers JobVoter::Places() const {
   return places;
 }
 
+// An answer that is made once more is not the one that was taken, which is the earlier one.
+void JobVoter::NoteSign(const Sign& sign) {
+  const bool first = sign.term > last_sign_.term && sign.beat > 0;
+  const bool next = sign.term == last_sign_.term && sign.beat > last_sign_.beat;
+  if (!first && !next) return;
+  last_sign_ = sign;
+  signs_.push_back(sign);
+  if (signs_.size() > kMostSigns) signs_.pop_front();
+}
+
 void JobVoter::Send(const VoterMessage& step) {
   VoterMessage message = step;
   {
     MutexLock lock(&mu_);
     if (message.kind == VoterMessage::Kind::kAppended) {
-      signs_.push_back({message.to, message.term, message.beat, Now()});
-      if (signs_.size() > kMostSigns) signs_.pop_front();
+      NoteSign({message.to, message.term, message.beat, Now()});
     } else if (message.kind == VoterMessage::Kind::kAppend) {
       const auto taken = taken_.find(message.to);
       if (taken != taken_.end() && taken->second.first == message.term) {

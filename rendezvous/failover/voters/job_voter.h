@@ -183,7 +183,9 @@ class JobVoter final : public Jobs, public VoterPost {
     uint64_t beat = 0;
     Instant at;
   };
+  void NoteSign(const Sign& sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::deque<Sign> signs_ ABSL_GUARDED_BY(mu_);  // Answers of this voter to a leader's appends.
+  Sign last_sign_ ABSL_GUARDED_BY(mu_);          // The one that came last of them.
   Instant taken_at_ ABSL_GUARDED_BY(mu_) =
       Instant::min();  // When the last that was taken was made.
   VoterMembers candidates_ ABSL_GUARDED_BY(mu_);

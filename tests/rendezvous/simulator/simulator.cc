@@ -1370,7 +1370,9 @@ void Simulator::TellLeader(Service& service, const VoterEvent& event, const Vote
 }
 
 void Simulator::Deliver(Service& from, VoterMessage message) {
-  if (message.kind == VoterMessage::Kind::kAppended) {
+  const bool again = !from.signs.empty() && message.term == from.signs.back().term &&
+                     message.beat <= from.signs.back().beat;
+  if (message.kind == VoterMessage::Kind::kAppended && !again && message.beat > 0) {
     from.signs.push_back({message.to, message.term, message.beat, now_});
     if (from.signs.size() > 64) from.signs.erase(from.signs.begin());
   }

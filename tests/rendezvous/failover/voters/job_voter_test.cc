@@ -315,6 +315,16 @@ TEST(JobVoter, LearnsThatItsAnswersWereTakenAndWhoLeadsNext) {
   ++append.beat;
   ASSERT_TRUE(hears(leading).ok());
   EXPECT_GE(voter->TakenAt(), before);
+  const Instant taken_at = voter->TakenAt();
+  // The same append once more, as from a kernel that held it: its answer is later, and was not
+  // taken.
+  std::this_thread::sleep_for(milliseconds(20));
+  ASSERT_TRUE(hears(leading).ok());
+  std::this_thread::sleep_for(milliseconds(20));
+  append.taken = append.beat;
+  ASSERT_TRUE(hears(leading).ok());
+  EXPECT_LT(voter->TakenAt(), MonotonicClock().Now() - milliseconds(15));
+  EXPECT_GE(voter->TakenAt(), taken_at);
   EXPECT_EQ(led, 0U);
   append.from = next.incarnation;
   append.term = append.ballot.term = 4;
