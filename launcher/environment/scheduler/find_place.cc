@@ -89,8 +89,9 @@ bool IsAddressAlone(const ClusterPlace& place) {
 std::optional<ClusterPlace> WithinAJob(const Environment& environment) {
   const std::string rank = environment.Get("RANK"), size = environment.Get("WORLD_SIZE");
   const bool ours = !environment.Get(kEnvJobId).empty();
-  if ((!ours && environment.Get(kEnvRunId).empty()) || IntFrom(rank, 0, INT_MAX) < 0 ||
-      IntFrom(size, 2, INT_MAX) < 0) {
+  // Without a LOCAL_RANK the variables of torch's agent are left over.
+  const bool torchs = !environment.Get(kEnvRunId).empty() && !environment.Get("LOCAL_RANK").empty();
+  if ((!ours && !torchs) || IntFrom(rank, 0, INT_MAX) < 0 || IntFrom(size, 2, INT_MAX) < 0) {
     return std::nullopt;
   }
   return RefusedTask(

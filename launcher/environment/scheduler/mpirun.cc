@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -233,7 +234,10 @@ ClusterPlace FindRankAlone(const Surroundings& surroundings, bool /*told*/) {
   for (const auto& [rank, job] :
        {std::pair{"PMIX_RANK", "PMIX_NAMESPACE"}, {"PMI_ID", "PMI_PORT"}}) {
     const std::string value = environment.Get(rank);
-    if (IntFrom(value, 0, INT_MAX) < 0 || environment.Get(job).empty()) continue;
+    const std::string name = environment.Get(job);
+    // A shell of srun whose other variables somebody has unset.
+    if (absl::StartsWith(name, "slurm.pmix.")) continue;
+    if (IntFrom(value, 0, INT_MAX) < 0 || name.empty()) continue;
     return RefusedTask("mpirun",
                        absl::StrCat("an MPI launcher started this process as its rank ", value,
                                     " (", rank, "), and does not tell of how many: start one ",

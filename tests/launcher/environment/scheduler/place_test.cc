@@ -564,7 +564,7 @@ TEST(FindKubernetes, ReinterpretsThePodsRankOfAPyTorchJob) {
   for (const char* of_a_worker : {"LOCAL_RANK=0", "TORCHELASTIC_RUN_ID=none"}) {
     auto worker = entries;
     worker.emplace_back(of_a_worker);
-    EXPECT_NE(FindPlace(Of(worker), "auto").cluster, "kubernetes") << of_a_worker;
+    EXPECT_FALSE(FindPlace(Of(worker), "auto").found()) << of_a_worker;
   }
   EXPECT_EQ(Texts(FindPlace(Of({"KUBERNETES_SERVICE_HOST=1", "MASTER_ADDR=localhost",
                                 "MASTER_PORT=1", "WORLD_SIZE=2", "RANK=0"},
@@ -913,10 +913,14 @@ TEST(FindPlace, StartsNoJobInEachRankOfAJob) {
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=1", "WORLD_SIZE=2"}).told_elsewhere);
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a", "RANK=0", "WORLD_SIZE=1"}).refusal.ok());
   EXPECT_TRUE(place({"HLAUNCH_JOB_ID=a"}).refusal.ok()) << "--per-node names no rank";
-  const ClusterPlace torchs = place({"TORCHELASTIC_RUN_ID=none", "RANK=1", "WORLD_SIZE=2"});
+  const ClusterPlace torchs =
+      place({"TORCHELASTIC_RUN_ID=none", "RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1"});
   EXPECT_THAT(torchs.refusal.message(), HasSubstr("this is rank 1 of 2 of a job of torch's agent"));
   EXPECT_TRUE(torchs.told_elsewhere);
-  EXPECT_TRUE(place({"TORCHELASTIC_RUN_ID=none", "RANK=0", "WORLD_SIZE=1"}).refusal.ok());
+  EXPECT_TRUE(
+      place({"TORCHELASTIC_RUN_ID=none", "RANK=0", "WORLD_SIZE=1", "LOCAL_RANK=0"}).refusal.ok());
+  EXPECT_TRUE(place({"TORCHELASTIC_RUN_ID=none", "RANK=1", "WORLD_SIZE=2"}).refusal.ok())
+      << "left over";
 }
 
 TEST(FindPlace, StartsNoJobInEachRankOfALauncherThatHidesTheirNumber) {
