@@ -45,6 +45,9 @@ bool IsInAllocation(const Environment& environment) {
 
 bool IsOnlyTask(const Environment& environment) {
   uint64_t step = 0;
+  // A batch script has the variables of a step in which it was submitted. Its own number differs.
+  const std::string tasks = environment.Get("SLURM_NTASKS");
+  if (!tasks.empty() && tasks != "1") return false;
   return absl::SimpleAtoi(environment.Get("SLURM_STEP_ID"), &step) && step < kFirstSpecialStep &&
          environment.Get("SLURM_STEP_NUM_TASKS") == "1" && !IsInShellOfSrun(environment) &&
          environment.Get("TORCHELASTIC_RUN_ID").empty();
