@@ -241,15 +241,28 @@ List WordsForHosts(const TypedWords& typed, const std::string& file,
   return words;
 }
 
+// The words for the hosts of a Slurm job, all of which are taken.
+absl::StatusOr<List> WordsInSlurm(const TypedWords& typed) {
+  for (const char* name : {"--num-nodes", "--include", "--exclude"}) {
+    if (!typed.Has(name)) continue;
+    return InvalidArgumentError(
+        absl::StrCat(Underscored(name), " with --launcher slurm: the ranks ",
+                     "run on all hosts of the job; ask Slurm for fewer, or ", "give --hostfile"));
+  }
+  List words = {"--hosts=allocation"};
+  const std::string number = NumberOf(typed, {"--num-gpus", "--num-accelerators"});
+  if (!number.empty()) words.push_back(absl::StrCat("--nproc-per-node=", number));
+  return words;
+}
+
 absl::StatusOr<List> WordsOfPlace(const TypedWords& typed, const Environment& environment,
                                   const std::string& directory, const ReadTextFn& read,
                                   TranslatedLine& line) {
   std::string file = typed.Get("--hostfile", "");
   if (file.empty() && read(kUsualHostfile).ok()) file = kUsualHostfile;
-  if (file.empty() && typed.Get("--launcher", "") == "slurm" &&
-      !environment.Get("SLURM_JOB_ID").empty()) {
-    return List{"--hosts=allocation"};
-  }
+  const bool in_slurm = file.empty() && typed.Get("--launcher", "") == "slurm" &&
+                        !environment.Get("SLURM_JOB_ID").empty();
+  if (in_slurm) return WordsInSlurm(typed);
   if (file.empty()) return WordsHere(typed);
   HLAUNCH_ASSIGN_OR_RETURN(const std::vector<TargetHost> hosts, WantedHosts(typed, file, read));
   if (typed.Has("--no-ssh")) return WordsByHand(typed, hosts);
