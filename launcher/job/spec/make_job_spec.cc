@@ -318,13 +318,19 @@ absl::Status CheckScriptOfAll(const Options& options) {
 // Whether these words start an interpreter that reads its program from standard input. An option
 // with a value of its own counts as a program's name: then this is not certain. Pure.
 bool ReadsProgramFromStdin(absl::Span<const std::string> argv) {
+  constexpr const char* kShells[] = {"sh",  "bash", "dash", "ash",  "zsh",
+                                     "ksh", "mksh", "csh",  "tcsh", "fish"};
   const std::string name = argv.front().substr(argv.front().rfind('/') + 1);
-  const bool shell = absl::EndsWith(name, "sh") && name.size() <= 4;
-  if (!shell && !absl::StartsWith(name, "python") && name != "perl" && name != "ruby") return false;
+  const bool shell = std::find(std::begin(kShells), std::end(kShells), name) != std::end(kShells);
+  const bool python = absl::StartsWith(name, "python") &&
+                      name.find_first_not_of("0123456789.", sizeof "python" - 1) == name.npos;
+  if (!shell && !python && name != "perl" && name != "ruby") return false;
+  // Options after which it reads no program there.
+  const char* const others = shell ? "c" : python ? "cmhV" : "eEnhvV";
   for (const std::string& word : argv.subspan(1)) {
     if (word == "-" || (shell && word == "-s")) return true;
     if (word.empty() || word[0] != '-' || absl::StartsWith(word, "--")) return false;
-    if (word.find_first_of("cmhV") != word.npos) return false;  // The program, or none.
+    if (word.find_first_of(others, 1) != word.npos) return false;
   }
   return true;
 }

@@ -330,7 +330,10 @@ TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
                                              {"sh", "-ec", "true"},
                                              {"sh", "job.sh"},
                                              {"sh", "--help"},
-                                             {"cat"}}) {
+                                             {"cat"},
+                                             {"perl", "-v"},
+                                             {"python_env"},
+                                             {"mesh"}}) {
     EXPECT_EQ(two(program), "");
   }
   EXPECT_EQ(refused({"--nproc-per-node=2", "--stdin=0", "--no-python", "sh"}), "");
