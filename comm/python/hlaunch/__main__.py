@@ -17,7 +17,9 @@ def candidates(name):
         yield os.path.join(packages, up, "libexec", "hlaunch", name)
     for scheme in (sysconfig.get_default_scheme(), f"{os.name}_user"):
         yield os.path.join(sysconfig.get_path("scripts", scheme), name)
-    yield shutil.which(name) or name
+    found = shutil.which(name)
+    if found:
+        yield found
 
 
 def become(name, as_name):

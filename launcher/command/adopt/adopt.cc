@@ -181,6 +181,10 @@ int Adopt(int argc, char** argv) {
   const std::string self = PathOfThisProgram();
   const absl::StatusOr<std::string> side = FindPythonSide(self);
   if (!side.ok()) return Fail(side.status(), kExitNotFound);
+  // hlaunch may lie in an environment of its own, as from pipx: the active one is meant.
+  for (const char* active : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
+    if (!Environment::OfThisProcess().Get(active).empty()) ::unsetenv(kEnvPython);
+  }
   const absl::StatusOr<std::string> python = FindPython(Environment::OfThisProcess());
   if (!python.ok()) return Fail(python.status(), kExitNotFound);
   std::vector<std::string> words = {

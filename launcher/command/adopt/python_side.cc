@@ -52,9 +52,10 @@ absl::StatusOr<std::string> FindPythonSide(const std::string& self) {
 }
 
 std::string WithFolder(absl::string_view paths, absl::string_view folder) {
-  std::vector<absl::string_view> all = absl::StrSplit(paths, ':', absl::SkipEmpty());
-  if (std::find(all.begin(), all.end(), folder) == all.end()) all.push_back(folder);
-  return absl::StrJoin(all, ":");
+  if (paths.empty()) return std::string(folder);
+  const std::vector<absl::string_view> all = absl::StrSplit(paths, ':');
+  const bool there = std::find(all.begin(), all.end(), folder) != all.end();
+  return there ? std::string(paths) : absl::StrCat(paths, ":", folder);
 }
 
 }  // namespace hlaunch

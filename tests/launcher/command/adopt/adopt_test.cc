@@ -90,7 +90,8 @@ TEST_F(FindPythonSideTest, LooksWhereEachKindOfInstallationHasIt) {
 
 TEST(WithFolder, PutsItAtTheEndOnce) {
   EXPECT_EQ(WithFolder("", "/side"), "/side");
-  EXPECT_EQ(WithFolder("/a::/b", "/side"), "/a:/b:/side");
+  EXPECT_EQ(WithFolder(":/a::/b", "/side"), ":/a::/b:/side")
+      << "an empty one is the working directory";
   EXPECT_EQ(WithFolder("/side:/b", "/side"), "/side:/b");
 }
 

@@ -46,8 +46,9 @@ def omp_threads():
 
 
 def say(line):
-    sys.stderr.write(f"hlaunch: {line}\n")
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.write(f"hlaunch: {line}\n")
+        sys.stderr.flush()
 
 
 def replace(module):

@@ -68,9 +68,10 @@ def aside(path):
     return f"{path}.before-hlaunch"
 
 
-def check_link(path, program):
-    """Raises Cannot if a link may not take this place."""
-    if not os.path.lexists(path) or is_link_to(path, program):
+def check_link(path, programs):
+    """Raises Cannot if a link may not take this place. `programs` are those to which our links lead,
+    also if they are gone."""
+    if not os.path.lexists(path) or is_ours(path, programs):
         return
     with open(path, "rb") as file:
         start = file.read(4096)
@@ -80,6 +81,11 @@ def check_link(path, program):
                      "first")
 
 
+def is_ours(path, programs):
+    return any(is_link_to(path, program) or (os.path.islink(path) and os.readlink(path) == program)
+               for program in programs if program)
+
+
 def is_link_to(path, program):
     return os.path.islink(path) and os.path.realpath(path) == os.path.realpath(program)
 
@@ -87,20 +93,26 @@ def is_link_to(path, program):
 def adopt(place, program, links):
     """Returns the lines to print."""
     remembered = place.remembered() or {"links": {}}
+    ours = [program, remembered.get("program")]
     paths = {name: os.path.join(place.bin, name) for name in links}
     try:
         for path in paths.values():
-            check_link(path, program)
+            check_link(path, ours)
         for name, path in paths.items():
-            if is_link_to(path, program):
-                continue
-            if os.path.lexists(path):
-                os.replace(path, aside(path))
+            if os.path.lexists(path) and not is_ours(path, ours):
                 remembered["links"][name] = aside(path)
             else:
                 remembered["links"].setdefault(name, None)
-            os.symlink(program, path)
+        # First, so that what is only half done can be undone.
         write(place.record, json.dumps({**remembered, "program": program}, indent=1) + "\n")
+        for path in paths.values():
+            if is_link_to(path, program):
+                continue
+            if is_ours(path, ours):
+                os.unlink(path)
+            elif os.path.lexists(path):
+                os.replace(path, aside(path))
+            os.symlink(program, path)
         write(place.door, door_text(program))
     except OSError as error:
         raise Cannot(f"cannot change {error.filename}: {error.strerror}") from error
@@ -120,7 +132,7 @@ def undo(place):
     try:
         for name, before in remembered["links"].items():
             path = os.path.join(place.bin, name)
-            if is_link_to(path, remembered["program"]):
+            if is_ours(path, [remembered["program"]]):
                 os.unlink(path)
             if before and os.path.lexists(before):
                 if os.path.lexists(path):  # An upgrade has put a newer one there.

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import weakref
 
 import hlaunch_adopt
@@ -143,6 +144,7 @@ class Folder:
 
     def __init__(self):
         self.path = tempfile.mkdtemp(prefix="hlaunch-call-")
+        self.owner = os.getpid()  # A fork of this process must not remove it.
         atexit.register(self.remove)
 
     def file(self, name):
@@ -150,7 +152,8 @@ class Folder:
 
     def remove(self):
         atexit.unregister(self.remove)
-        shutil.rmtree(self.path, ignore_errors=True)
+        if os.getpid() == self.owner:
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 def run_program(program, config, entrypoint, words, line):
@@ -177,12 +180,13 @@ def run_in(folder, program, config, entrypoint, words, line, values):
         words = [*words, "--log-dir", folder.file("log")]
     logs = words[words.index("--log-dir") + 1]
     failed = None
+    began = time.time()
     try:
         code = run_child(program, ["torchrun", *ALWAYS, *words, "--report", report, *line],
                          environment(), config)
         if code == 0:
             return values(folder.path)
-        failed = outcome.failure(entrypoint, code, report, logs)
+        failed = outcome.failure(entrypoint, code, report, logs, began)
         raise failed
     finally:
         if failed is None:

@@ -28,8 +28,9 @@ def values(folder):
     return result
 
 
-def failure(entrypoint, code, report, logs):
-    """Returns the exception for a job that ended with `code`: torch's own if a worker has failed."""
+def failure(entrypoint, code, report, logs, began):
+    """Returns the exception for a job that `began` then and ended with `code`: torch's own if a
+    worker has failed."""
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
     told = read_report(report)
     known = {}
@@ -43,7 +44,7 @@ def failure(entrypoint, code, report, logs):
         name=getattr(entrypoint, "__name__", None) or str(entrypoint),
         failures={rank: ProcessFailure(local_rank=worker.get("local_rank") or 0,
                                        pid=worker.get("pid") or 0, exitcode=exit_code(worker),
-                                       error_file=error_file(logs, worker, told))
+                                       error_file=error_file(logs, worker, told, began))
                   for rank, worker in known.items()})
 
 
@@ -63,11 +64,20 @@ def exit_code(worker):
     return worker["exit_code"] if isinstance(worker.get("exit_code"), int) else 1
 
 
-def error_file(logs, worker, told):
+def error_file(logs, worker, told, began):
     """Returns the newest file in which the worker's @record has told its exception; empty if there
-    is none on this host."""
+    is none on this host. Older jobs and other users may have left such files in a shared folder."""
     if worker.get("host") != told.get("written_by"):
         return ""
     pattern = os.path.join(glob.escape(logs), "*", "attempt_*", str(worker.get("local_rank")),
                            "error.json")
-    return max(glob.glob(pattern), key=os.path.getmtime, default="")
+    return max(filter(lambda path: is_of(path, began), glob.glob(pattern)), key=os.path.getmtime,
+               default="")
+
+
+def is_of(path, began):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    return status.st_uid == os.getuid() and status.st_mtime >= began - 1
