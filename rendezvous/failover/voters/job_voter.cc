@@ -331,12 +331,14 @@ void JobVoter::Answered(Incarnation from, Term term, uint64_t beat) {
 // The leader says which answer of this voter was taken.
 void JobVoter::NoteTaken(const VoterMessage& append) {
   MutexLock lock(&mu_);
-  std::erase_if(signs_, [&](const Sign& sign) {
+  Instant latest = taken_at_;
+  std::erase_if(signs_, [&append, &latest](const Sign& sign) {
     const bool taken =
         sign.to == append.from && sign.term == append.term && sign.beat <= append.taken;
-    if (taken) taken_at_ = std::max(taken_at_, sign.at);
+    if (taken) latest = std::max(latest, sign.at);
     return taken;
   });
+  taken_at_ = latest;
 }
 
 Instant JobVoter::TakenAt() const {
