@@ -103,8 +103,9 @@ class WorkerGroup {
   // unset if none did.
   std::optional<int64_t> step() const;
 
-  // Whether workers left processes behind. Unlike the names below, this is certain: a process that
-  // has just been started by one that ends may be in no list of /proc.
+  // Reaps those that have ended, and says whether workers left others behind. Unlike the names
+  // below, this is certain: a process that has just been started by one that ends may be in no list
+  // of /proc.
   bool HasLeftovers() const;
   // Command names and pids of the processes that workers left behind; for people.
   std::vector<std::string> Leftovers() const;

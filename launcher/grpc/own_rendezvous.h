@@ -30,7 +30,7 @@ class OwnRendezvous {
   //
   // With `self`, the agent of this process, the job outlives this rendezvous: its own agents keep
   // its record, see JobVoter. `on_lost` is called once another rendezvous leads, `on_places` when
-  // the nodes that keep the record change, `on_led` as JobVoter'ss; none may block.
+  // the nodes that keep the record change, `on_led` as JobVoter's; none may block.
   //
   // Errors: as RendezvousServer::Start.
   static absl::StatusOr<std::unique_ptr<OwnRendezvous>> Start(

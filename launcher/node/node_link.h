@@ -95,7 +95,7 @@ class NodeLink {
   // Completes what this node tells about itself. Call before the node joins.
   virtual void Complete(NodeInfo& /*info*/) {}
 
-  // From now on calls `changed`, from any thread, when the result of death report() changes. Call
+  // From now on calls `changed`, from any thread, when the result of death_report() changes. Call
   // once, before this node joins.
   virtual void WatchDeathReport(std::function<void()> /*changed*/) {}
 };
