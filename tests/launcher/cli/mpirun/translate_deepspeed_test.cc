@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "launcher/cli/options/parse_options.h"
@@ -77,6 +78,21 @@ TEST(TranslateDeepspeed, StartsTheHostsOfTheFile) {
   EXPECT_EQ(line->ssh_arguments, "-p 3022");
   EXPECT_THAT(line->remarks,
               ElementsAre("--master_port is not needed: hlaunch starts the hosts itself"));
+}
+
+TEST(TranslateDeepspeed, TakesAllHostsOfASlurmJob) {
+  const auto in_slurm = [](const char* options) {
+    const std::string line = absl::StrCat("--launcher slurm --no_local_rank ", options, " t.py");
+    const std::vector<std::string> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    const auto translated =
+        TranslateDeepspeed(words, Environment({"SLURM_JOB_ID=17"}), "/here", ReadHostsAndVariables);
+    return translated.ok() ? absl::StrJoin(translated->words, " ")
+                           : std::string(translated.status().message());
+  };
+  EXPECT_EQ(in_slurm("--num_gpus 4"), "hlaunch --hosts=allocation --nproc-per-node=4 -- t.py");
+  for (const char* option : {"--num_nodes 2", "--include a", "--exclude a"}) {
+    EXPECT_THAT(in_slurm(option), HasSubstr("with --launcher slurm: the ranks run on all hosts"));
+  }
 }
 
 TEST(TranslateDeepspeed, IsOneHostOfSeveralThatAreStartedByHand) {

@@ -625,6 +625,11 @@ TEST(TranslateMpirun, StaysInAStepOfOneTask) {
   EXPECT_EQ(Became("-n 2 --oversubscribe x", step("SLURM_STEP_ID=3")), "-n 2 -- x");
   EXPECT_EQ(Became("x", step("SLURM_STEP_ID=4294967290")), "--hosts=allocation -n 4 -- x")
       << "the shell of salloc";
+  const Environment batch({"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-2]", "SLURM_JOB_NUM_NODES=2",
+                           "SLURM_TASKS_PER_NODE=2(x2)", "SLURM_NTASKS=4", "SLURM_STEP_ID=0",
+                           "SLURM_STEP_NUM_TASKS=1", "SLURM_STEP_NUM_NODES=1", "SLURM_PROCID=0"});
+  EXPECT_EQ(Became("x", batch), "--hosts=allocation -n 4 -- x")
+      << "a script that was submitted within a step of one task";
 }
 
 TEST(TranslateMpirun, IsRefusedInAHeterogeneousJobOutsideOfItsSteps) {

@@ -933,6 +933,8 @@ TEST(FindPlace, StartsNoJobInEachRankOfALauncherThatHidesTheirNumber) {
     EXPECT_TRUE(place.told_elsewhere);
     entries.emplace_back("HLAUNCH_JOB_ID=a");  // hlaunch's own rank has these as well.
     EXPECT_TRUE(FindPlace(Of(entries), "auto").refusal.ok());
+    entries.back() = "PMIX_NAMESPACE=slurm.pmix.17.0";  // A shell of srun that unset the rest.
+    EXPECT_TRUE(FindPlace(Of({"PMIX_RANK=1", entries.back()}), "auto").refusal.ok());
     entries.back() = "SLURM_STEP_ID=0";  // And a task of srun --mpi=pmix.
     EXPECT_TRUE(FindPlace(Of(entries), "auto").refusal.ok());
     entries.pop_back();
