@@ -208,8 +208,8 @@ def run_on(hosts, launcher, plant):
 class Table:
     """Runs all plants, several at a time, and prints the results."""
 
-    def __init__(self, chosen, launchers, verbose):
-        self.chosen, self.launchers, self.verbose = chosen, launchers, verbose
+    def __init__(self, chosen, launchers, verbose, found=None):
+        self.chosen, self.launchers, self.verbose, self.found = chosen, launchers, verbose, found
         self.results = {launcher: {} for launcher in launchers}
         self.lock, self.until = threading.Lock(), 0
 
@@ -226,6 +226,10 @@ class Table:
             if launcher == "hlaunch" and (self.verbose or self.misses(number)):
                 print(f"-- {plant.group}: {plant.name} (rank {plant.rank}, node{plant.host}): "
                       f"{', '.join(self.misses(number)) or 'right'}\n{result.report}", flush=True)
+            if self.found:
+                print(json.dumps({"group": plant.group, "name": plant.name, "named_rank": plant.rank,
+                                  "launcher": launcher, **dataclasses.asdict(result)}),
+                      file=self.found, flush=True)
 
     def misses(self, number, launcher="hlaunch"):
         result = self.results[launcher][number]
@@ -286,7 +290,7 @@ def main():
                         help="no run of torchrun begins after these")
     parser.add_argument("--backend", default="gloo", help="of the groups of the newer torch")
     parser.add_argument("--without-torchrun", action="store_true")
-    parser.add_argument("--json")
+    parser.add_argument("--json", metavar="FILE", help="gets a line for each report as it is found")
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     global BACKEND
@@ -296,17 +300,12 @@ def main():
               if re.search(options.only, f"{plant.group}: {plant.name}")
               and (plant.python == planted.TORCH2 or not options.in_torch)]
     launchers = ["hlaunch"] if options.without_torchrun else ["hlaunch", "torchrun"]
-    table = Table(chosen, launchers, options.verbose)
+    found = open(options.json, "w", encoding="utf-8") if options.json else None
+    table = Table(chosen, launchers, options.verbose, found)
     began = time.monotonic()
     table.run(options.jobs, began + 60 * options.minutes)
     table.summary()
     print(f"{len(chosen)} plants in {time.monotonic() - began:.0f} s")
-    if options.json:
-        pathlib.Path(options.json).write_text(json.dumps(
-            [{"group": plant.group, "name": plant.name, "named_rank": plant.rank,
-              **{launcher: dataclasses.asdict(results[number])
-                 for launcher, results in table.results.items() if number in results}}
-             for number, plant in enumerate(chosen)], indent=2), encoding="utf-8")
     sys.stdout.flush()
     os._exit(0)
 

@@ -16,7 +16,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 BLAME = pathlib.Path(__file__).with_name("blame.py")
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"), "hlaunch")
@@ -31,29 +30,31 @@ def release(python):
 
 
 def results(python, backend, options):
-    """What blame.py finds."""
-    with tempfile.TemporaryDirectory(prefix="hlaunch-table-") as folder:
-        found = pathlib.Path(folder, "found.json")
-        bench = subprocess.run(
-            [sys.executable, BLAME, "--in-torch", "--without-torchrun", "--backend", backend,
-             "--only", options.only, "--jobs", str(options.jobs), "--json", found],
-            env={**os.environ, "HLAUNCH_TORCH2_PYTHON": python}, text=True, check=False,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if not found.exists():
-            raise SystemExit(f"the bench ended with {bench.returncode}:\n{bench.stdout}")
-        return json.loads(found.read_text(encoding="utf-8"))
+    """Yields what blame.py finds, as it finds it."""
+    bench = subprocess.Popen(
+        [sys.executable, BLAME, "--in-torch", "--without-torchrun", "--backend", backend,
+         "--only", options.only, "--jobs", str(options.jobs), "--json", "/dev/stdout"],
+        env={**os.environ, "HLAUNCH_TORCH2_PYTHON": python}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    rest = []
+    for text in bench.stdout:
+        if text.startswith('{"group": '):
+            yield json.loads(text)
+        else:
+            rest.append(text)
+    if bench.wait():
+        raise SystemExit(f"the bench ended with {bench.returncode}:\n{''.join(rest)}")
 
 
 def line(plant):
     """(the line of a plant, whether all of its report is right)"""
-    told = plant["hlaunch"]
-    parts = {name: told[name] for name in ("rank", "host", "cause")}
+    parts = {name: plant[name] for name in ("rank", "host", "cause")}
     if plant["named_rank"] is None:
         parts.pop("rank")
     words = [f"{name} {'right' if right else 'WRONG'}" for name, right in parts.items()]
-    words.append(f"advice {told['advice']}")
-    words.append("no report" if told["seconds"] is None else f"{told['seconds']:.1f} s")
-    right = all(parts.values()) and told["advice"] in ("right", "none") and told["seconds"] is not None
+    words.append(f"advice {plant['advice']}")
+    words.append("no report" if plant["seconds"] is None else f"{plant['seconds']:.1f} s")
+    right = all(parts.values()) and plant["advice"] in ("right", "none") and plant["seconds"] is not None
     return f"{plant['group']}: {plant['name']} | {' | '.join(words)}", right
 
 
@@ -75,7 +76,7 @@ def main():
                 text, right = line(plant)
                 print(f"torch {version} | {backend} | {text}", flush=True)
                 if not right:
-                    print("    " + plant["hlaunch"]["report"].replace("\n", "\n    "), flush=True)
+                    print("    " + plant["report"].replace("\n", "\n    "), flush=True)
                 total, wrong = total + 1, wrong + (not right)
     print(f"{total} reports, {wrong} not right")
     return 1 if wrong or not total else 0
