@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "launcher/cli/options/command_table.h"
 #include "launcher/environment/python/files.h"
@@ -28,7 +30,22 @@ namespace {
 struct FileStart {
   bool runs_itself = false;  // It is an ELF file or has a #! line.
   bool is_python = false;    // Its #! line names python, or it has no #! line and is not ELF.
+  std::optional<std::vector<std::string>> any_python = {};  // See OptionsOfAnyPython.
 };
+
+// The options of Python in a #! line that leaves it to PATH which Python that is, as in
+// "#!/usr/bin/env -S python3 -O"; unset if the line says something else. Pure.
+std::optional<std::vector<std::string>> OptionsOfAnyPython(absl::string_view line) {
+  if (!absl::ConsumePrefix(&line, "#!") || line.find_first_of("'\"\\$") != line.npos) {
+    return std::nullopt;
+  }
+  std::vector<std::string> words = absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+  if (words.size() < 2 || !absl::EndsWith(words[0], "/env")) return std::nullopt;
+  const size_t python = words[1] == "-S" && words.size() > 2 ? 2 : 1;
+  if (words[python] != "python3" && words[python] != "python") return std::nullopt;
+  words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(python) + 1);
+  return words;
+}
 
 FileStart ReadStart(const std::string& path) {
   char bytes[256] = {};
@@ -39,7 +56,8 @@ FileStart ReadStart(const std::string& path) {
                                     "\x7f"
                                     "ELF");
   const bool shebang = absl::StartsWith(start, "#!");
-  return {elf || shebang, !elf && (!shebang || absl::StrContains(start, "python"))};
+  return {elf || shebang, !elf && (!shebang || absl::StrContains(start, "python")),
+          OptionsOfAnyPython(start)};
 }
 
 absl::Status NoSuch(absl::string_view what, const std::string& name, absl::string_view hint) {
@@ -159,6 +177,16 @@ absl::StatusOr<std::string> FindProgram(const std::string& name, const Environme
   return name;
 }
 
+absl::StatusOr<std::vector<std::string>> RunByPython(const std::string& script,
+                                                     const std::vector<std::string>& options,
+                                                     const Environment& environment) {
+  HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
+  std::vector<std::string> words = {python, "-u"};
+  words.insert(words.end(), options.begin(), options.end());
+  words.push_back(script);
+  return words;
+}
+
 // Returns the words of argv before the script's arguments.
 absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script, bool run_path,
                                                        const Environment& environment) {
@@ -166,6 +194,8 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   const FileKind kind = KindOf(script);
   if (kind != FileKind::kFile && !HasSlash(script) && !absl::EndsWith(script, ".py") && !run_path) {
     if (const auto found = FindInPath(script, environment)) {
+      const FileStart start = ReadStart(*found);
+      if (start.any_python) return RunByPython(*found, *start.any_python, environment);
       return std::vector<std::string>{*found};
     }
   }
@@ -183,10 +213,10 @@ absl::StatusOr<std::vector<std::string>> StartOfScript(const std::string& script
   }
   const bool by_name = kind == FileKind::kDirectory || absl::EndsWith(script, ".py") || run_path;
   const FileStart start = by_name ? FileStart{false, true} : ReadStart(script);
+  if (start.any_python) return RunByPython(script, *start.any_python, environment);
   if (start.runs_itself && IsExecutable(script)) return std::vector<std::string>{path};
   if (!start.is_python) return NotRunnable(script);
-  HLAUNCH_ASSIGN_OR_RETURN(std::string python, FindPython(environment));
-  return std::vector<std::string>{python, "-u", script};
+  return RunByPython(script, {}, environment);
 }
 
 // Refuses the file of a script where a module's name is expected.

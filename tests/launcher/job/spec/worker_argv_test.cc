@@ -145,6 +145,28 @@ TEST_F(MakeWorkerArgvTest, TakesFilesThatDoNotRunByThemselvesForPython) {
   }
 }
 
+// It ran whichever python3 was in PATH, and not the one of PYTHON_EXEC or beside hlaunch.
+TEST_F(MakeWorkerArgvTest, ChoosesThePythonThatAFirstLineLeavesToPath) {
+  Write("chosen/python", "#!/bin/sh\n", 0755);
+  const std::string chosen = At("chosen/python");
+  const auto make = [&](const std::string& line, const char* name) {
+    Write("work/train", line + "\nprint()\n", 0755);
+    Write("bin/trainer", line + "\nprint()\n", 0755);
+    return *Make({{name, "-x"}}, {"PYTHON_EXEC=" + chosen});
+  };
+  EXPECT_THAT(make("#!/usr/bin/env python3", "train"), ElementsAre(chosen, "-u", "train", "-x"));
+  EXPECT_THAT(make("#! /usr/bin/env  python", "./train").front(), chosen);
+  EXPECT_THAT(make("#!/usr/bin/env -S python3 -O -X dev", "train"),
+              ElementsAre(chosen, "-u", "-O", "-X", "dev", "train", "-x"));
+  EXPECT_THAT(make("#!/usr/bin/env python3", "trainer"),
+              ElementsAre(chosen, "-u", At("bin/trainer"), "-x"));
+  for (const char* own : {"#!/opt/venv/bin/python3", "#!/usr/bin/env python3.9",
+                          "#!/usr/bin/env -S A=1 python3", "#!/usr/bin/env -S python3 '-O'",
+                          "#!/usr/bin/env", "#!/usr/bin/env -S", "#!/bin/sh python3"}) {
+    EXPECT_THAT(make(own, "train"), ElementsAre("./train", "-x")) << own;
+  }
+}
+
 TEST_F(MakeWorkerArgvTest, RunsADirectoryWithAMainFile) {
   Write("work/app/__main__.py", "", 0644);
   EXPECT_THAT(*Make({{"app"}}), ElementsAre(At("bin/python3"), "-u", "app"));
