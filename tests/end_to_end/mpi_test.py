@@ -364,11 +364,13 @@ class OpenMpiOnTwoHosts(OpenMpiTest):
                            options=["--mpi", "pmix"], env=env)
         self.assert_ends(runs, 1, env)
 
-    def test_any_serves_what_is_hidden(self):
+    def test_any_serves_what_is_hidden_and_so_does_pmix_for_mpich(self):
         (of_open_mpi,), env = self.open_mpi("in C")
-        for program, its_env in (of_open_mpi, env), (self.build("mpicc.mpich"), None):
-            with self.subTest(program):
-                runs = self.launch(self.hidden(program), options=["--mpi", "any"], env=its_env)
+        mpich = self.build("mpicc.mpich")
+        for program, its_env, wish in (of_open_mpi, env, "any"), (mpich, None, "any"), \
+                (mpich, None, "pmix"):
+            with self.subTest(program, wish=wish):
+                runs = self.launch(self.hidden(program), options=["--mpi", wish], env=its_env)
                 self.assert_ends(runs, 1, its_env)
 
     def test_a_host_without_libpmix_keeps_no_job_of_shells_waiting(self):

@@ -18,10 +18,19 @@ absl::Status Refuse(absl::string_view reason) {
 }
 
 absl::StatusOr<MpiDecision> DecidePmix(const MpiProgram& program, const PmixTools& tools) {
-  const std::string whose = program.flavour == MpiFlavour::kOpenMpi
-                                ? absl::StrCat("the program needs ", program.seen)
-                                : "--mpi pmix";
-  if (tools.missing.empty()) return MpiDecision{MpiOffer::kPmix, absl::StrCat("PMIx: ", whose)};
+  const bool open_mpi = program.flavour == MpiFlavour::kOpenMpi;
+  const std::string whose =
+      open_mpi ? absl::StrCat("the program needs ", program.seen) : "--mpi pmix";
+  if (tools.missing.empty() && open_mpi) {
+    return MpiDecision{MpiOffer::kPmix, absl::StrCat("PMIx: ", whose)};
+  }
+  // MPICH's family asks by PMI-1, unless it was built otherwise.
+  if (tools.missing.empty()) {
+    return MpiDecision{
+        MpiOffer::kAny,
+        absl::StrCat("PMIx, and PMI-1 by a port: ", whose,
+                     program.seen.empty() ? "" : ", and the program needs ", program.seen)};
+  }
   return Refuse(absl::StrCat("PMIx, which starts Open MPI programs, cannot be served (", whose,
                              "): ", tools.missing));
 }

@@ -218,7 +218,9 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   spec.worker.pmix_program = around.pmix.program;
   spec.worker.pmix_library = around.pmix.library;
   // mpirun sets these variables, and scripts around such programs read them.
-  if (decision.offer == MpiOffer::kPmix) spec.worker.compat.insert("openmpi");
+  if (decision.offer == MpiOffer::kPmix || options.mpi == MpiWish::kPmix) {
+    spec.worker.compat.insert("openmpi");
+  }
   return absl::OkStatus();
 }
 
