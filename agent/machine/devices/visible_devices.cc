@@ -116,13 +116,27 @@ std::string KnownIds(const Slots& slots) {
   return ids.empty() ? "none" : FormatIds(ids);
 }
 
-// What `list` names that is not in `all`; empty: nothing, or a word such as -1 that ends the list.
+// Whether people write `token` to end a list, or for no device at all.
+bool EndsList(const std::string& token) {
+  return NumberAfter(token, "-") >= 0 || token == "none" || token == "void" ||
+         token == "NoDevFiles";
+}
+
+// What `list` names that is not in `all`, such as the range 0-1; empty: nothing.
 std::string AbsentName(const Slots& all, const std::string& list) {
   for (const std::string& token : Tokens(list)) {
     if (FindSlot(all, token) != nullptr || MayBeHere(all, token)) continue;
-    return NumberAfter(token, "") >= 0 || absl::StartsWith(token, "GPU-") ? token : "";
+    return EndsList(token) ? "" : token;
   }
   return "";
+}
+
+// What helps where a list has a range: it is written with commas.
+std::string HintOnRange(const std::string& token) {
+  const auto ids = ParseIds(token);
+  return ids && ids->size() > 1 && ids->size() <= 64
+             ? absl::StrCat("; write ", absl::StrJoin(*ids, ","))
+             : "";
 }
 
 // Applies the list that a container was started with: `variable` holds kernel numbers, or NVIDIA's
@@ -182,7 +196,8 @@ void KeepTo(const EnvMap& env, const std::string& variable, VisibleDevices& visi
   }
   if (const std::string absent = AbsentName(visible.slots, *list); !absent.empty()) {
     visible.doubt = absl::StrCat(variable, "=", *list, " names ", absent, ", and this node has ",
-                                 KnownIds(visible.slots), "; programs see what stands before it");
+                                 KnownIds(visible.slots), "; programs see what stands before it",
+                                 HintOnRange(absent));
   }
   visible.slots = Named(visible.slots, *list);
   visible.by = variable;

@@ -382,6 +382,11 @@ TEST(Cuda, ReadsAListAsItsFirstNameIsSpelt) {
       {"GPU-1a,GPU-2a", 2, ""},
       {"1,GPU-1a", 0, "names GPU-1a twice"},
       {"GPU-1a,1", 0, "names 1 twice"},
+      {"0-1", 0,
+       "names 0-1, and this node has 0-7; programs see what stands before it; write 0,1;"},
+      {"0,2-3", 1, "names 2-3,"},
+      {"all", 0, "names all,"},
+      {"0,-1,1", 1, ""},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(count(row.list), row.seen) << row.list;
