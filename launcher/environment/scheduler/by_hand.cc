@@ -5,9 +5,11 @@
 // MASTER_ADDR, this node's number and the number of nodes.
 
 #include <climits>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "launcher/environment/scheduler/finders.h"
 #include "launcher/text/endpoint.h"
 #include "launcher/text/printable.h"
@@ -91,6 +93,16 @@ std::string WrongNumber(const Numbers& numbers) {
                       "; correct it, or give --nnodes 1 for this node alone");
 }
 
+// The variables that nodes of one job lack, for a sentence; empty: they have all.
+std::string MissingOfNodes(const Environment& environment) {
+  const std::string address = environment.Get("MASTER_ADDR");
+  std::vector<std::string> missing;
+  if (address.empty()) missing.emplace_back("MASTER_ADDR");
+  if (IsHere(address)) missing.emplace_back("MASTER_ADDR to the first node's name");
+  if (environment.Get(kNodeRank).empty()) missing.emplace_back(kNodeRank);
+  return absl::StrJoin(missing, " and ");
+}
+
 }  // namespace
 
 // The first two variables are those of launchers. A process that has a LOCAL_RANK and no node's
@@ -107,11 +119,12 @@ std::string CountAlone(const Environment& environment, int ranks) {
   const bool counts_nodes = IntFrom(nodes.value, 2, kMaxNodes) > 0;
   if (!counts_nodes && IntFrom(world.value, ranks + 1, INT_MAX) < 0) return "";
   const Variable& alone = counts_nodes ? nodes : world;
+  const std::string missing = MissingOfNodes(environment);
   return absl::StrCat(alone.name, " is ", PrintableLine(alone.value),
                       ", and this is a job of one node with ", ranks,
-                      ranks == 1 ? " rank" : " ranks",
-                      ": for several nodes set MASTER_ADDR and NODE_RANK as well, ",
-                      "or write --nnodes ", counts_nodes ? PrintableLine(alone.value) : "N",
+                      ranks == 1 ? " rank" : " ranks", ": for several nodes ",
+                      missing.empty() ? "" : absl::StrCat("set ", missing, ", or "),
+                      "write --nnodes ", counts_nodes ? PrintableLine(alone.value) : "N",
                       " --rdzv-endpoint HOST on each; --nnodes 1 says that one is meant");
 }
 

@@ -84,11 +84,17 @@ TEST(MakeJobSpec, NamesACountOfNodesOrRanksThatNothingElseMakesAJobOf) {
   EXPECT_THAT(
       warnings({}, "NNODES=2"),
       ElementsAre("NNODES is 2, and this is a job of one node with 8 ranks: for several nodes set "
-                  "MASTER_ADDR and NODE_RANK as well, or write --nnodes 2 --rdzv-endpoint HOST on "
+                  "MASTER_ADDR and NODE_RANK, or write --nnodes 2 --rdzv-endpoint HOST on "
                   "each; --nnodes 1 says that one is meant"));
   EXPECT_THAT(warnings({}, "AZUREML_NODE_COUNT=3"), ElementsAre(HasSubstr("AZUREML_NODE_COUNT")));
   EXPECT_THAT(warnings({}, "WORLD_SIZE=16"), ElementsAre(HasSubstr("WORLD_SIZE is 16")));
   EXPECT_THAT(warnings({}, "WORLD_SIZE=16", "RANK=0"), ElementsAre(HasSubstr("--nnodes N")));
+  EXPECT_THAT(warnings({}, "WORLD_SIZE=16", "MASTER_ADDR=n0"),
+              ElementsAre(HasSubstr("nodes set NODE_RANK, or write --nnodes N")));
+  EXPECT_THAT(warnings({}, "WORLD_SIZE=16", "NODE_RANK=0"),
+              ElementsAre(HasSubstr("nodes set MASTER_ADDR, or write")));
+  EXPECT_THAT(warnings({}, "WORLD_SIZE=16", "MASTER_ADDR=localhost"),
+              ElementsAre(HasSubstr("set MASTER_ADDR to the first node's name and NODE_RANK, or")));
   for (const char* fits : {"WORLD_SIZE=8", "WORLD_SIZE=1", "NNODES=1", "NNODES=x"}) {
     EXPECT_THAT(warnings({}, fits), IsEmpty()) << fits;
   }
