@@ -317,6 +317,15 @@ std::vector<std::string> WorkerEnv(const Assignment& assignment, int local_rank,
   return env;
 }
 
+bool IsGiven(absl::string_view name, const WorkerSpec& spec) {
+  WorkerSpec with = spec;
+  const std::string entry = absl::StrCat(name, "=given");
+  with.inherited_env = {entry};
+  with.others.clear();
+  const std::vector<std::string> env = WorkerEnv(Assignment(), 0, with, NodeFacts());
+  return std::find(env.begin(), env.end(), entry) != env.end();
+}
+
 std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank) {
   std::vector<std::string> own = argv;
   for (size_t i = 1; i < own.size(); ++i) own[i] = SubstituteLocalRank(own[i], local_rank);

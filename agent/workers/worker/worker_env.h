@@ -80,6 +80,10 @@ const OtherProgram* OtherProgramOf(const std::vector<OtherProgram>& others, Rank
 //     CUDA_VISIBLE_DEVICES; or as CheckCompat.
 absl::Status CheckWorkerSpec(const WorkerSpec& spec, int max_nodes);
 
+// Whether a worker gets the value that the user gives `name`. False for the variables that hlaunch
+// sets for each worker, and those that it keeps from all. Pure.
+bool IsGiven(absl::string_view name, const WorkerSpec& spec);
+
 // True if a worker may inherit `name` when the user does not keep the whole environment. Pure.
 bool IsInherited(absl::string_view name);
 

@@ -163,6 +163,22 @@ void SetLogs(const Options& options, const Environment& environment, JobSpec& sp
   if (!logs.shown_ranks.empty()) warn_of("--local-ranks-filter", *logs.shown_ranks.rbegin());
 }
 
+// The names in the values of -x that no worker gets so, in order.
+std::vector<std::string> NamesNotGiven(const Options& options) {
+  std::vector<std::string> all = options.hosts.variables, names;
+  for (const OtherProgramWish& other : options.others) {
+    all.insert(all.end(), other.variables.begin(), other.variables.end());
+  }
+  for (const std::string& variable : all) {
+    const std::string name = variable.substr(0, variable.find('='));
+    const bool known = std::find(names.begin(), names.end(), name) != names.end();
+    if (!absl::EndsWith(name, "*") && !known && !IsGiven(name, options.worker)) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
 // Notes which of the user's options change nothing, and where values came from.
 void AddNotes(const Options& options, JobSpec& spec) {
   spec.warnings = options.cluster_warnings;
@@ -174,6 +190,10 @@ void AddNotes(const Options& options, JobSpec& spec) {
     spec.notes.push_back(absl::StrCat("not needed here: ", absl::StrJoin(options.unneeded, ", ")));
   }
   spec.notes.insert(spec.notes.end(), options.sources.begin(), options.sources.end());
+  if (const std::vector<std::string> names = NamesNotGiven(options); !names.empty()) {
+    spec.warnings.push_back(absl::StrCat("-x ", absl::StrJoin(names, ", "), ": not used, since ",
+                                         "hlaunch itself decides what workers get there"));
+  }
 }
 
 absl::Status SetCredentials(const Options& options, const Environment& environment,

@@ -106,6 +106,23 @@ TEST(MakeJobSpec, NamesACountOfNodesOrRanksThatNothingElseMakesAJobOf) {
   }
 }
 
+// They were dropped in silence.
+TEST(MakeJobSpec, NamesTheVariablesOfXThatHlaunchDecidesItself) {
+  const auto warnings = [](std::vector<const char*> words) {
+    words.push_back("x");
+    return Make(std::move(words), {"MASTER_ADDR=n0", "A=1"})->warnings;
+  };
+  EXPECT_THAT(warnings({"-x", "RANK=7", "-x", "A", "-x", "MASTER_ADDR", "-x", "RANK=8"}),
+              ElementsAre("-x RANK, MASTER_ADDR: not used, since hlaunch itself decides what "
+                          "workers get there"));
+  EXPECT_THAT(warnings({"-x", "PMI_RANK=1"}), ElementsAre(HasSubstr("-x PMI_RANK: not used")));
+  EXPECT_THAT(warnings({"--keep-env", "-x", "SLURM_PROCID=1"}), IsEmpty());
+  EXPECT_THAT(warnings({"-x", "OMP_NUM_THREADS=2", "-x", "PYTHONPATH=/p", "-x", "MASTER*"}),
+              IsEmpty());
+  EXPECT_THAT(warnings({"-n", "2", "--also", "-n 1 -x LOCAL_RANK=3 y"}),
+              ElementsAre(HasSubstr("-x LOCAL_RANK: not used")));
+}
+
 // A host where `python` is the first word of every worker. A shim runs Python 1 in /tmp and Python
 // 2 in every other directory.
 HostProbes ShimProbes(const std::string& python) {
