@@ -66,8 +66,8 @@ RULES = {
         not line.hydra and theirs.code != 0 and ours.code == 0 and len(ours.ranks) == line.wanted()
         and (line.each or line.localhost or any(slots is None for _, slots in line.hosts)
              or all(ours.by_host()[f"node{host}"] <= slots for host, slots in line.slots().items()))),
-    "the slots that a list says are a limit, with --oversubscribe too": lambda line, theirs, ours: (
-        ours.code == jobs.USAGE and not line.each and line.wanted() > sum(line.slots().values())
+    "the slots that a list says are a limit": lambda line, theirs, ours: (
+        ours.code == jobs.USAGE and not line.each and not line.oversubscribe and line.wanted() > sum(line.slots().values())
         and (any(slots for _, slots in line.hosts) or len(line.hosts) > len(line.slots()))),
     "N ranks per host are a limit": lambda line, theirs, ours: (
         ours.code == jobs.USAGE and line.each and line.wanted() > line.each * len(line.slots())),

@@ -87,8 +87,8 @@ const MpirunWord kWords[] = {
        return absl::OkStatus();
      }},
     {"--oversubscribe", "", kSame,
-     "more ranks than a scheduler's job has slots; without a job so many ranks as `-n` says are "
-     "started, however many cores there are",
+     "more ranks than the named hosts or a scheduler's job have slots, spread evenly; else so many "
+     "ranks as `-n` says are started, however many cores there are",
      nullptr,
      [](Values, MpirunLine& line) {
        line.oversubscribes = true;
@@ -96,7 +96,7 @@ const MpirunWord kWords[] = {
      },
      kUnderThatName},
     {"--nooversubscribe, --no-oversubscribe", "", kAccepted,
-     "the slots of a scheduler's job are kept anyway", nullptr,
+     "the slots of hosts and of a scheduler's job are kept anyway", nullptr,
      [](Values, MpirunLine& line) {
        line.oversubscribes = false;
        return absl::OkStatus();

@@ -35,6 +35,10 @@ std::string Slots(const std::string& name, int slots) {
   return absl::StrCat(is_address ? "[" : "", name, is_address ? "]:" : ":", slots);
 }
 
+std::string Slots(const TargetHost& host, int slots) {
+  return absl::StrCat(host.user, host.user.empty() ? "" : "@", Slots(host.name, slots));
+}
+
 bool IsSameName(const std::string& a, const std::string& b) {
   return a == b || absl::StartsWith(a, absl::StrCat(b, ".")) ||
          absl::StartsWith(b, absl::StrCat(a, "."));
@@ -68,8 +72,9 @@ bool NamesStarter(const MpirunLine& line) {
 }
 
 // The host of `job` that `wanted` names, with its name and slots there. `here` is this host's name.
+// More slots are refused, unless `over`.
 absl::StatusOr<TargetHost> HostWithin(const JobHosts& job, const TargetHost& wanted,
-                                      const std::string& here) {
+                                      const std::string& here, bool over) {
   const auto found = Find(job, IsLocalhost(wanted.name) && !here.empty() ? here : wanted.name);
   const std::string name = PrintableLine(wanted.Login());
   if (found == job.hosts.end()) {
@@ -82,7 +87,7 @@ absl::StatusOr<TargetHost> HostWithin(const JobHosts& job, const TargetHost& wan
                                              PrintableLine(wanted.user), "@ out"));
   }
   const int slots = wanted.slots.value_or(1);
-  if (slots > found->slots.value_or(slots)) {
+  if (!over && slots > found->slots.value_or(slots)) {
     return InvalidArgumentError(
         absl::StrCat(name, ":", slots, ": it has ", *found->slots, " slots in ", job.title));
   }
@@ -154,8 +159,7 @@ absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line) {
                                                ": it has ", *found->slots,
                                                " slots in the hostfile ", file));
     }
-    hosts.push_back(
-        absl::StrCat(found->user, found->user.empty() ? "" : "@", Slots(found->name, slots)));
+    hosts.push_back(Slots(*found, slots));
   }
   line.hosts = absl::StrJoin(hosts, ",");
   line.hostfile.clear();
@@ -178,12 +182,13 @@ absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& re
   // A file without numbers leaves each host the slots that it has in the job.
   const bool jobs_slots = !counted && !says_number && !line.hostfile.empty();
   const std::string here = ThisHost(environment, read);
+  const bool over = line.oversubscribes.value_or(false);
   std::vector<TargetHost> hosts;
   List words;
   bool numbered = false;
   int sum = 0;
   for (const TargetHost& each : wanted) {
-    HLAUNCH_ASSIGN_OR_RETURN(const TargetHost found, HostWithin(job, each, here));
+    HLAUNCH_ASSIGN_OR_RETURN(const TargetHost found, HostWithin(job, each, here, over));
     hosts.push_back(found);
     const std::optional<int> slots = jobs_slots ? found.slots : each.slots;
     words.push_back(slots.has_value() ? Slots(found.name, *slots) : found.name);
@@ -191,7 +196,7 @@ absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& re
     sum += slots.value_or(1);
   }
   int ranks = 0;
-  if (!counted && line.per_node.empty() && ParseInt(line.ranks, 1, INT_MAX, &ranks)) {
+  if (!counted && !over && line.per_node.empty() && ParseInt(line.ranks, 1, INT_MAX, &ranks)) {
     HLAUNCH_RETURN_IF_ERROR(CheckEvenShare(hosts, job.title, ranks));
   }
   // On each host the scheduler would tell another number.
@@ -200,6 +205,36 @@ absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& re
   line.hostfile.clear();
   if (!job.starter.empty()) line.shell = job.starter;
   return absl::OkStatus();
+}
+
+void SpreadOverHosts(const ReadTextFn& read, MpirunLine& line) {
+  const bool named = !line.hostfile.empty() || !line.hosts.empty();
+  const bool asked = line.oversubscribes.value_or(false) && line.rankfile.empty();
+  int ranks = 0;
+  if (!asked || !named || line.hosts == kHostsOfAllocation || !line.per_node.empty() ||
+      !ParseInt(line.ranks, 1, INT_MAX, &ranks)) {
+    return;
+  }
+  HostWish wish;
+  wish.hosts = line.hosts;
+  wish.hostfile = line.hostfile;
+  const auto hosts = FindHosts(wish, read);
+  const bool counted =
+      hosts.ok() && std::any_of(hosts->begin(), hosts->end(),
+                                [](const TargetHost& host) { return host.slots.has_value(); });
+  if (!counted) return;  // They share evenly as it is, or are refused later.
+  const int count = static_cast<int>(hosts->size());
+  int beyond = ranks;
+  for (const TargetHost& host : *hosts) beyond -= host.slots.value_or(1);
+  if (beyond <= 0) return;
+  List words;
+  for (int i = 0; i < count; ++i) {
+    const TargetHost& host = (*hosts)[static_cast<size_t>(i)];
+    const int slots = host.slots.value_or(1) + beyond / count + (i < beyond % count ? 1 : 0);
+    words.push_back(Slots(host, slots));
+  }
+  line.hosts = absl::StrJoin(words, ",");
+  line.hostfile.clear();
 }
 
 }  // namespace hlaunch

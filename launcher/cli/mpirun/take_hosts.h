@@ -38,8 +38,14 @@ absl::Status TakeHostsOfFile(const ReadTextFn& read, MpirunLine& line);
 // hosts and this host's name are read besides, and the rest is pure.
 //
 // Errors:
-//   InvalidArgument - names a host that is not in the job, or has fewer slots there.
+//   InvalidArgument - names a host that is not in the job, or, without --oversubscribe, has fewer
+//       slots there.
 absl::Status TakeHostsOfJob(const Environment& environment, const ReadTextFn& read,
                             MpirunLine& line);
+
+// Gives the hosts that the line names, and counts, more slots where --oversubscribe asks for more
+// ranks than they have: as Open MPI does, each an even share of what is beyond them. Does nothing
+// to a list that is to be refused.
+void SpreadOverHosts(const ReadTextFn& read, MpirunLine& line);
 
 }  // namespace hlaunch

@@ -292,6 +292,7 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   AddVariables(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfJob(environment, read, line));
   HLAUNCH_RETURN_IF_ERROR(KeepJobSlots(environment, line));
+  SpreadOverHosts(read, line);
   HLAUNCH_RETURN_IF_ERROR(CheckOrder(read, line));
   LeaveOutUnset(environment, line);  // Of what variables and files have added.
   translated.words = WordsOf(line);

@@ -584,6 +584,26 @@ TEST(TranslateMpirun, KeepsTheSlotsOfAJobUnlessItIsToldOtherwise) {
               HasSubstr("-n 2: Slurm job 1 has 1 slot; write"));
 }
 
+// As Open MPI. They were refused.
+TEST(TranslateMpirun, SpreadsRanksBeyondTheSlotsOfNamedHostsWhereItIsAsked) {
+  const Environment none({"A=1"});
+  EXPECT_EQ(Became("-H a:4,b:2 -n 9 --oversubscribe x", none), "--hosts=a:6,b:3 -n 9 -- x");
+  EXPECT_EQ(Became("-H me@a,b:2,c -n 5 --map-by :OVERSUBSCRIBE x", none),
+            "--hosts=me@a:2,b:2,c:1 -n 5 -- x");
+  EXPECT_EQ(Became("-H [fd00::1]:1,b:1 -n 3 --oversubscribe x", none),
+            "--hosts=[fd00::1]:2,b:1 -n 3 -- x");
+  for (const char* as_it_is : {"-H a,b -n 4", "-H a:4,b:4 -n 3", "-H a:1,b:1 -N 2"}) {
+    const std::string plain = Became(absl::StrCat(as_it_is, " x"), none);
+    EXPECT_EQ(Became(absl::StrCat(as_it_is, " --oversubscribe x"), none), plain) << as_it_is;
+  }
+  const Environment job({"LSB_JOBID=1", "LSB_MCPU_HOSTS=a 2 b 2"});
+  EXPECT_THAT(Became("-H a,b -n 6 x", job), HasSubstr("a has 2 slots in LSF job 1"));
+  EXPECT_THAT(Became("-H a,b -n 6 --oversubscribe x", job), EndsWith("--hosts=a,b -n 6 -- x"));
+  EXPECT_THAT(Became("-H a:3 --oversubscribe x", job), EndsWith("--hosts=a:3 -n 3 -- x"));
+  EXPECT_THAT(Became("-H a:2,b:1 -n 6 --oversubscribe x", job),
+              EndsWith("--hosts=a:4,b:2 -n 6 -- x"));
+}
+
 TEST(TranslateMpirun, NamesTheListOfHostsThatCannotBeRead) {
   for (const char* line : {"x", "-n 2 x"}) {
     EXPECT_EQ(Became(line, Environment({"PBS_JOBID=1", "PBS_NODEFILE=/no/file"})),
