@@ -101,6 +101,10 @@ constexpr Row kRows[] = {
     {{"Number of processes must be defined", "", ""},
      "JAX reads no variable for it: num_processes=int(os.environ['JAX_NUM_PROCESSES']) and "
      "process_id=int(os.environ['JAX_PROCESS_ID']) in jax.distributed.initialize()"},
+    {{"Invalid backend: 'hlaunch'", "Unknown c10d backend type HLAUNCH",
+      "Unknown backend type hlaunch"},
+     "the torch {where} does not know hlaunch's back end: install the same torch on all nodes, 2.2 "
+     "or newer, and before 2.5 `import hlaunch.torch` in the script"},
     // Data loaders.
     {{"out of shared memory", "killed by signal: Bus error", ""},
      "/dev/shm of {host} is full: more of it (podman, docker: --shm-size; Kubernetes: an emptyDir "
@@ -163,13 +167,18 @@ constexpr Row kRows[] = {
      "it calls itself without end; sys.setrecursionlimit only delays that"},
 };
 
+constexpr absl::string_view kLate =
+    "see where {awaited} stands (py-spy dump --pid PID), or allow longer with "
+    "init_process_group(timeout=...)";
+
 // These rows count only if no row of kRows fits the worker's own words.
 constexpr Row kWaited[] = {
-    {{"Timed out waiting", "Application timeout caused pair closure", "Socket Timeout"},
-     "see where {awaited} stands (py-spy dump --pid PID), or allow longer with "
-     "init_process_group(timeout=...)"},
+    {{"Timed out waiting", "Application timeout caused pair closure", "Socket Timeout"}, kLate},
     {{"waiting for clients", "", ""},
      "not all workers came to the store: see where {awaited} stands"},
+    {{"has not come to group", "", ""},
+     "fewer ranks came than the script waits for: leave world_size out of init_process_group, or "
+     "start so many"},
     {{"onnection refused", "", ""},
      "nobody serves that port: its server has ended or was never started, or a firewall refuses"},
     {{"onnection reset by peer", "Connection closed by peer", "roken pipe"},
@@ -397,7 +406,13 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
             ? "fewer ranks came than the script waits for, or it is a key of its own"
             : absl::StrCat("see where ", Awaited(outcome), " stands (py-spy dump --pid PID)"));
   }
-  if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) return "";
+  if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {
+    // Whoever has not come yet may still do something else.
+    const bool late =
+        KindOf(first) == CauseKind::kTimedOut && outcome.awaited.front().rank != first.rank;
+    if (!late) return "";
+    advice = kLate;
+  }
   if (advice.empty()) advice = Find(kWaited, exception);
   if (advice.empty()) advice = AdviceOnKind(first.kind);
   if (advice.empty() && first.signal != SIGABRT) advice = AdviceOnSignal(first.signal);

@@ -177,10 +177,25 @@ FailureJudge::Verdict FailureJudge::BlameWorker(const Cause& cause) {
   return verdict;
 }
 
-// If all workers waited in vain, each has left a record of what it did.
+// If all workers waited in vain, each has left a record of what it did. So it is if those that they
+// name waited themselves: then these were not late, but called something else.
 std::optional<DifferentPlaces> FailureJudge::PlacesOfAll(const Cause& cause) const {
-  if (cause.kind != CauseKind::kTimedOut || cause.accusation || !AllOver()) return std::nullopt;
+  if (cause.kind != CauseKind::kTimedOut || !AllOver()) return std::nullopt;
+  if (cause.accusation && !NamedOnesWaited(*cause.accusation)) return std::nullopt;
   return ComparePlaces(record_->failures);
+}
+
+// Whether all failures are of workers that waited in vain, and all of the accused are among them.
+bool FailureJudge::NamedOnesWaited(const Accusation& accusation) const {
+  const std::vector<WorkerFailure>& failures = record_->failures;
+  return absl::c_all_of(failures,
+                        [](const WorkerFailure& failure) {
+                          return KindOf(failure) == CauseKind::kTimedOut;
+                        }) &&
+         absl::c_all_of(accusation.ranks, [&](Rank rank) {
+           return absl::c_any_of(
+               failures, [rank](const WorkerFailure& failure) { return failure.rank == rank; });
+         });
 }
 
 FailureJudge::Verdict FailureJudge::BlameNode(const Seat& seat, const std::string& why) {

@@ -66,6 +66,7 @@ class FailureJudge {
   std::vector<SignOfLife> Signs(const std::vector<const Seat*>& seats, Instant t) const;
   Verdict BlameWorker(const Cause& cause);
   std::optional<DifferentPlaces> PlacesOfAll(const Cause& cause) const;
+  bool NamedOnesWaited(const Accusation& accusation) const;
   Verdict BlameNode(const Seat& seat, const std::string& why);
   std::vector<WorkerPlace> Awaited(const Cause& cause) const;
   std::vector<WorkerPlace> NotFailedOn(const Seat& seat) const;

@@ -187,10 +187,10 @@ def run_on(hosts, launcher, plant):
     runs = begin(launcher, plant, nodes, folder)
     if plant.strike:
         try:
-            runs[plant.host].wait_for("stands", 3)
+            runs[plant.host].wait_for("stands", 9)
         except AssertionError:
             return Result(report=f"never began: {runs[0].err[-800:]}")
-        by_bench = time.time()
+        by_bench, until = time.time(), time.monotonic() + LIMIT
         plant.strike(nodes, runs)
     # The report of a struck node itself does not count: it may be impossible to read.
     seen = [run for run, node in zip(runs, nodes) if not plant.strike or node.index != plant.host]

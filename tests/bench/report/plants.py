@@ -366,7 +366,7 @@ STARTS = [plant for plants in [
 
 
 def torch(name, cause, advice="", rank=1, python=planted.TORCH2, host=0, **more):
-    target = -1 if rank is None else rank
+    target = more.pop("target", -1 if rank is None else rank)
     release = "1.13" if python == planted.TORCH1 else "2"
     words = (planted.TORCH_PROGRAM, name, str(target), *more.pop("further", ()))
     return Plant(f"torch {release}", " ".join((name, *words[3:])), words, cause, rank, host, advice,
@@ -391,7 +391,8 @@ def of_torch(python):
         ("index_out_of_range", r"IndexError: index out of range", "", {}),
         ("calls_another_collective", r"different collectives",
          "", {"within": WAITS}),
-        ("misses_a_barrier", r"rank 1 \(node0\) failed to pass", "", {"within": WAITS}),
+        ("misses_a_barrier", r"rank 1 \(node0\) (failed to pass|did not come)", r"rank 1 on node0",
+         {"within": WAITS}),
         ("waits_for_a_key", r"never", "never", {"within": WAITS}),
         ("asks_for_cuda", r"CUDA|NVIDIA", "CPU|CUDA|GPU", {}),
         ("does_not_join", r"rank 1 \(node0\)", "rank 1 on node0", {"within": WAITS}),
@@ -408,11 +409,13 @@ TORCH += [
     torch("loader_raises", r"ValueError: bad sample", further=("--record",)),
     torch("wrong_dtype", r"RuntimeError: (expected|mat1 and mat2).*dtype"),
     torch("backward_twice", r"RuntimeError: Trying to backward through the graph a second time"),
-    torch("other_fingerprint", r"but Rank 1 runs|Rank 1 runs", rank=None, env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
-    torch("asks_for_nccl", r"NCCL", "nccl|gloo", rank=None),
+    torch("other_fingerprint", r"Rank 1 runs|rank 1 calls broadcast", rank=None, target=1,
+          env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}),
+    torch("asks_for_nccl", r"NCCL|nccl", "nccl|gloo", rank=None),
     torch("serves_the_store_itself", r"ddress already in use|EADDRINUSE", "--master-store=worker",
           rank=0),
-    torch("expects_too_many", r"wait timeout after 3000ms", "fewer ranks came", rank=None, within=WAITS),
+    torch("expects_too_many", r"wait timeout after 3000ms|rank 3 has not come", "fewer ranks came",
+          rank=None, within=WAITS),
     torch("misses_its_checkpoint", r"FileNotFoundError: .*checkpoint\.pt", "missing"),
     torch("cannot_read_its_checkpoint", r"zip archive|central directory|Unpickling"),
     torch("wants_too_much_memory", r"allocate memory", "out of memory"),
@@ -424,8 +427,8 @@ TORCH += [
           within=WAITS),
     torch("loader_raises", r"ValueError: bad sample", rank=5, hosts=3, nproc=2, host=2),
     dataclasses.replace(
-        torch("works", r"torch.*(1\.13|2\.\d+)|different", "same torch", rank=None, hosts=2, nproc=1,
-              within=WAITS), name="torch 1.13 on the second host", host=1, torchrun=False,
+        torch("works", r"torch.*(1\.13|2\.\d+)|different|Invalid backend", "same torch", rank=None,
+              hosts=2, nproc=1, within=WAITS), name="torch 1.13 on the second host", host=1, torchrun=False,
         only={1: {"env": {"PYTHON_EXEC": planted.TORCH1}}}),
 ]
 

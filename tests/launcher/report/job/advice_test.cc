@@ -76,6 +76,8 @@ TEST(AdviceFor, NamesTheWayOut) {
        "--shm-size"},
       {"RuntimeError: Gloo connectFullMesh failed with [x.cc:1] no error", "GLOO_SOCKET_IFNAME"},
       {"RuntimeError: [Rank 0]: Rank 1 failed to pass monitoredBarrier in 2000 ms", "it names"},
+      {"hlaunch.TimedOut: rank 3 has not come to group 'g', missed in barrier #1", "fewer ranks"},
+      {"ValueError: Invalid backend: 'hlaunch'", "hlaunch's back end"},
       {"RuntimeError: CUDA error: invalid device ordinal", "--nproc-per-node"},
       {"RuntimeError: No CUDA GPUs are available", "--nproc-per-node"},
       {"RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
@@ -174,6 +176,20 @@ TEST(AdviceFor, DoesNotReadTheEvidence) {
   outcome.awaited[0].did = "was done";
   outcome.awaited[0].exited = true;
   EXPECT_TRUE(absl::StrContains(AdviceFor(outcome, 0), "sys.exit()"));
+}
+
+TEST(AdviceFor, SaysToLookAtTheWorkerThatHasNotCome) {
+  const auto advice = [](const char* words, int named) {
+    WorkerFailure failure = Failure(0, 1);
+    failure.message = words;
+    Outcome outcome = Of(failure);
+    outcome.awaited = {{named, 0, "node1", "did something"}};
+    return AdviceFor(outcome, 0);
+  };
+  const char* const late = "hlaunch.TimedOut: rank 0 waited in vain for rank 2 on node1 in barrier";
+  EXPECT_TRUE(absl::StrContains(advice(late, 2), "see where rank 2 on node1 stands (py-spy"));
+  EXPECT_EQ(advice(late, Failure(0, 1).rank), "") << "all waited, at different places";
+  EXPECT_EQ(advice("hlaunch.PeerLost: rank 2 on node1 left the group before barrier #7", 2), "");
 }
 
 TEST(AdviceFor, AnAbortIsExplainedByItsWords) {

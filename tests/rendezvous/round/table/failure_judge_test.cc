@@ -162,6 +162,28 @@ TEST(RoundTable, WhereAllTimedOutTheOneThatTheyNameCountsMoreThanWhereTheyStood)
   EXPECT_EQ(outcome.awaited[0].did, "exited with code 0");
 }
 
+TEST(RoundTable, WhereTheOneThatTheyNameWaitedItselfTheirPlacesAreCompared) {
+  constexpr char kWords[] =
+      "hlaunch.TimedOut: rank 0 waited in vain for rank 1 on node0 in all_reduce #4";
+  for (const bool late : {false, true}) {  // If it was late, it is what they say of it that counts.
+    Job job(2, 2);
+    job.Run(2);
+    NodeUpdate here = Failed(1, At(1, 37, late ? "hlaunch.PeerLost: rank 0 went away" : kWords));
+    here.failures.push_back(At(0, 27, kWords));
+    ASSERT_TRUE(job.Say(0, here).ok());
+    NodeUpdate there = Failed(1, At(2, 27, kWords));
+    there.failures.push_back(At(3, 27, kWords));
+    ASSERT_TRUE(job.Say(1, there).ok());
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    const Outcome outcome = job.Told(0).outcome;
+    EXPECT_EQ(outcome.awaited.size(), late ? 0U : 1U);
+    if (late) continue;
+    EXPECT_EQ(outcome.failures[0].rank, 1);
+    EXPECT_EQ(outcome.awaited[0].rank, 1);
+    EXPECT_TRUE(absl::StrContains(outcome.awaited[0].did, "they called different collectives"));
+  }
+}
+
 TEST(RoundTable, NobodyIsNamedWhereMoreThanThreeDidNotFail) {
   for (const int nodes : {2, 3}) {
     Job job(nodes, nodes);
