@@ -369,6 +369,23 @@ absl::Status CheckProgramOfStdin(const WorkerSpec& worker) {
                    "local rank 0 runs it)"));
 }
 
+// Refuses a program that forks and ends at once, so that the rank would be over, with code 0, while
+// its work goes on. A worker leads its process group, and then setsid forks.
+absl::Status CheckStays(absl::Span<const std::string> argv) {
+  const std::string name = argv.front().substr(argv.front().rfind('/') + 1);
+  if (name != "setsid") return absl::OkStatus();
+  for (const std::string& word : argv.subspan(1)) {
+    if (!absl::StartsWith(word, "-")) break;
+    const bool is_long = absl::StartsWith(word, "--");
+    if (is_long ? word != "--fork" && word != "--ctty" : word.find_first_of("whV") != word.npos) {
+      return absl::OkStatus();  // It waits, or prints its help.
+    }
+  }
+  return absl::InvalidArgumentError(
+      "setsid ends at once and leaves its program behind, and the rank would be over: write setsid "
+      "--wait, or leave it out, since each worker has a session of its own");
+}
+
 // Sets the workers: what the user says about them, and what follows from this host.
 absl::Status SetWorkers(const Options& options, const Environment& environment,
                         const HostProbes& probes, JobSpec& spec) {
@@ -379,6 +396,10 @@ absl::Status SetWorkers(const Options& options, const Environment& environment,
   HLAUNCH_RETURN_IF_ERROR(
       SetProgram(options.script, environment, probes, spec.worker, spec.warnings));
   HLAUNCH_RETURN_IF_ERROR(SetOthers(options, environment, probes, spec));
+  HLAUNCH_RETURN_IF_ERROR(CheckStays(spec.worker.argv));
+  for (const OtherProgram& other : spec.worker.others) {
+    HLAUNCH_RETURN_IF_ERROR(CheckStays(other.argv));
+  }
   HLAUNCH_RETURN_IF_ERROR(AssignNodeDevices(options, probes, spec));
   spec.worker_store = WorkerServes(options, spec, spec.worker.nproc);
   HLAUNCH_RETURN_IF_ERROR(SetMpi(options, environment, probes, spec));

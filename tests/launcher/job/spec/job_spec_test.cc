@@ -361,6 +361,12 @@ TEST(MakeJobSpec, RefusesWhatNotEveryWorkerCanHave) {
   }
   EXPECT_EQ(refused({"--nproc-per-node=2", "--stdin=0", "--no-python", "sh"}), "");
   EXPECT_EQ(refused({"--no-python", "sh"}), "") << "a lone worker reads it";
+  EXPECT_THAT(refused({"--no-python", "setsid", "./train"}), HasSubstr("write setsid --wait"));
+  EXPECT_THAT(two({"setsid", "-c", "--fork", "./train", "-w"}), HasSubstr("write setsid --wait"));
+  EXPECT_THAT(two({"--also", "-n 1 setsid ./train", "./train"}), HasSubstr("write setsid --wait"));
+  for (const char* waits : {"-w", "--wait", "-cw", "--help", "-V"}) {
+    EXPECT_EQ(two({"setsid", waits, "./train"}), "") << waits;
+  }
 }
 
 TEST(MakeJobSpec, TakesThePrefixFromTorchrunsVariable) {
