@@ -126,7 +126,7 @@ struct HangWatch::State {
     const HangNews news = judge.Look(verdicts, MonotonicClock().Now());
     const HangVerdict verdict = verdicts.empty() ? HangVerdict() : verdicts[news.which];
     standstill = news.age > apart && news.kind == HangNews::Kind::kNothing
-                     ? DescribeHang(verdict, ranks, news.age)
+                     ? DescribeHang(verdict, ranks, news.age, others.empty())
                      : "";
     switch (news.kind) {
       case HangNews::Kind::kNothing:
@@ -135,7 +135,8 @@ struct HangWatch::State {
         if (exchange) exchange->SetVerdict("");
         return LogInfo(absl::StrCat("the ranks go on after ", WholeSeconds(news.age), " s"));
       case HangNews::Kind::kSuspect:
-        ToldHang hang{absl::StrCat(DescribeHang(verdict, ranks, news.age), NodesElsewhere(others)),
+        ToldHang hang{absl::StrCat(DescribeHang(verdict, ranks, news.age, others.empty()),
+                                   NodesElsewhere(others)),
                       {}};
         for (const Rank rank : RanksToFail(verdict, ranks)) {
           hang.reasons[rank] = DescribeCulprit(verdict, ranks, rank, news.age);

@@ -107,10 +107,6 @@ bool WaitsItself(const RankSnapshot& rank, const SharedGroup& group) {
   return !group.on_devices || rank.waits || rank.on_device;
 }
 
-bool IsStopped(const RankSnapshot& rank) {
-  return rank.state == 'T' || rank.state == 't' || IsFrozen(rank);
-}
-
 // Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
 // send, recv or the master store counts only if there is no other, or if it is stopped there.
 std::set<Rank> Sinks(const Snapshots& snapshots, const Waits& waits) {

@@ -77,6 +77,18 @@ std::string Lines(const std::vector<Rank>& chosen, const std::vector<RankSnapsho
   return lines;
 }
 
+// The ranks that have come to the collective and are stopped in it: it cannot end, even if those
+// that are missing come.
+std::vector<Rank> StoppedInside(const HangVerdict& verdict,
+                                const std::vector<RankSnapshot>& ranks) {
+  std::vector<Rank> stopped;
+  for (const Rank rank : verdict.waiting) {
+    const RankSnapshot* snapshot = Find(ranks, rank);
+    if (!verdict.for_peers && snapshot != nullptr && IsStopped(*snapshot)) stopped.push_back(rank);
+  }
+  return stopped;
+}
+
 std::string Calls(const HangVerdict& verdict) {
   std::string lines;
   size_t told = 0;
@@ -121,7 +133,8 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
     case HangKind::kBehind:
       return absl::StrCat(Waiting(verdict), ";", Calls(verdict),
                           Lines(verdict.culprits, ranks,
-                                verdict.for_peers ? " does not: it " : " has not come to it: it "));
+                                verdict.for_peers ? " does not: it " : " has not come to it: it "),
+                          Lines(StoppedInside(verdict, ranks), ranks, " has come to it, but "));
     case HangKind::kMismatch:
       return absl::StrCat("Ranks have called different collectives as number ",
                           verdict.collective.sequence, " of ", verdict.group, ":", Calls(verdict),
@@ -155,10 +168,10 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
 }
 
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks,
-                         Duration age) {
+                         Duration age, bool whole) {
   const std::string standstill = DescribeStandstill(verdict, ranks);
   if (standstill.empty()) return "";
-  const bool partly = std::any_of(ranks.begin(), ranks.end(), GoesOn);
+  const bool partly = !whole || std::any_of(ranks.begin(), ranks.end(), GoesOn);
   return absl::StrCat(
       partly ? "a part of the job has not gone on for " : "no rank has gone on for ", Seconds(age),
       ". ", standstill);

@@ -20,9 +20,10 @@ std::string DescribeRank(const RankSnapshot& rank);
 std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks);
 
 // Returns what people are told of the hang: its `age`, and if only a part of the ranks stands
-// still, then DescribeStandstill. Pure.
+// still, then DescribeStandstill. Unless `whole`, the job has ranks besides, which go on as far as
+// is known. Pure.
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks,
-                         Duration age);
+                         Duration age, bool whole = true);
 
 // Returns why `rank` is taken for the cause, in one line: "hangs: it has not come to all_reduce
 // number 4 of default_pg for 75 s: it stands in load (loader.py:88)". Pure.

@@ -91,4 +91,9 @@ inline bool IsFrozen(const RankSnapshot& rank) {
   return rank.kernel == "__refrigerator" || rank.kernel == "do_freezer_trap";
 }
 
+// True if a person, a debugger or a control group holds the rank: its threads do not run. Pure.
+inline bool IsStopped(const RankSnapshot& rank) {
+  return rank.state == 'T' || rank.state == 't' || IsFrozen(rank);
+}
+
 }  // namespace hlaunch

@@ -47,6 +47,17 @@ TEST(AttributeHang, FindsNothingWhereNobodyWaits) {
             HangKind::kNone);
 }
 
+TEST(AttributeHang, NamesAStoppedRankBesideTheOneThatHasNotCome) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(4, true))};
+  ranks[2].state = 'T';
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_THAT(verdict.culprits, ElementsAre(1));
+  EXPECT_THAT(
+      DescribeHang(verdict, ranks, kAge),
+      HasSubstr("\n  rank 2 (node0, local rank 2, pid 102) has come to it, but is stopped"));
+}
+
 TEST(AttributeHang, NamesTheRankThatHasNotCome) {
   std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
                                      InAll(2, Call(4, true))};
@@ -512,6 +523,8 @@ TEST(AttributeHangs, JudgesEachPartByItself) {
   ASSERT_EQ(before.size(), 2u);
   EXPECT_THAT(before[0].culprits, ElementsAre(1));
   EXPECT_THAT(DescribeHang(before[0], ranks, kAge), HasSubstr("no rank has gone on for 75 s. "));
+  EXPECT_THAT(DescribeHang(before[0], ranks, kAge, /*whole=*/false),
+              HasSubstr("a part of the job has not gone on for 75 s. "));
   ranks[3].still = false;
   EXPECT_THAT(DescribeHang(before[0], ranks, kAge),
               HasSubstr("a part of the job has not gone on for 75 s. "));
