@@ -109,13 +109,26 @@ std::optional<FailureJudge::Verdict> FailureJudge::Judge(Instant t) {
   const bool clear = cause.kind == CauseKind::kOriginal || all_over || resumed_;
   if (clear) return BlameWorker(cause);
   if (!asked_) BeginWait(t);
-  window_ = std::max(window_, CauseWindow(cause.kind));
+  window_ =
+      std::max(window_, CauseWindow(AccusedMayTell(cause) ? CauseKind::kTimedOut : cause.kind));
   const std::vector<const Seat*> seats = AtWork();
   const LostNodeVerdict nodes = FindLostNode(Signs(seats, t), record_->policy.lease);
   if (nodes.lost) return BlameNode(*seats[*nodes.lost], nodes.reason);
   due_ = WaitUntil(nodes, t);
   if (due_) return std::nullopt;
   return BlameWorker(cause);
+}
+
+// Whether a rank that others say has left is not known to have ended: it may be about to, and will
+// then tell of its own failure.
+bool FailureJudge::AccusedMayTell(const Cause& cause) const {
+  if (!cause.accusation) return false;
+  const auto may_tell = [&cause](const WorkerPlace& place) {
+    return IsAccused(cause, place) && !place.exited;
+  };
+  return absl::c_any_of(membership_.seats(), [&](const auto& entry) {
+    return InRound(*record_, entry.second) && absl::c_any_of(NotFailedOn(entry.second), may_tell);
+  });
 }
 
 // Asks all nodes for a sign of life: from then on silence is an answer, too.

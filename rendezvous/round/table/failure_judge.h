@@ -67,6 +67,7 @@ class FailureJudge {
   Verdict BlameWorker(const Cause& cause);
   std::optional<DifferentPlaces> PlacesOfAll(const Cause& cause) const;
   bool NamedOnesWaited(const Accusation& accusation) const;
+  bool AccusedMayTell(const Cause& cause) const;
   Verdict BlameNode(const Seat& seat, const std::string& why);
   std::vector<WorkerPlace> Awaited(const Cause& cause) const;
   std::vector<WorkerPlace> NotFailedOn(const Seat& seat) const;

@@ -57,6 +57,24 @@ TEST(RoundTable, AConsequenceWaitsForItsCause) {
   EXPECT_TRUE(outcome.awaited.empty());
 }
 
+// A rank that raises tells its group at once, and may take seconds to end.
+TEST(RoundTable, ARankThatOthersSayHasLeftIsGivenTheTimeToTellOfItself) {
+  constexpr char kLeft[] = "hlaunch.RankLost: rank 2 on node1 left the group before all_reduce #9";
+  for (const bool tells : {true, false}) {
+    Job job(2, 2);
+    job.Run(2);
+    ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kLeft))).ok());
+    job.Pass(milliseconds(2500), {0, 1});
+    EXPECT_EQ(job.Told(0).kind, Kind::kRun);
+    if (tells) {
+      ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 85))).ok());
+    }
+    job.Pass(milliseconds(1000), {0, 1});
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    EXPECT_EQ(job.Told(0).outcome.failures[0].rank, tells ? 2 : 1);
+  }
+}
+
 TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
   Job job(2, 2);
   job.Run(2);
@@ -218,7 +236,7 @@ TEST(RoundTable, AWorkerThatTheFailuresNameIsNamed) {
   job.Run(2);
   const std::string left = "hlaunch.RankLost: rank 2 on node1 left the group before barrier #7";
   ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(0, 1), left))).ok());
-  job.Pass(milliseconds(1100), {0, 1});
+  job.Pass(milliseconds(3100), {0, 1});
   const Outcome outcome = job.Told(0).outcome;
   ASSERT_EQ(outcome.awaited.size(), 1u);
   EXPECT_EQ(outcome.awaited[0].rank, 2);
