@@ -88,7 +88,10 @@ bool HostClient::AwaitLeave() {
     MutexLock lock(&mu_);
     if (leads) led_at_ = std::max(led_at_, now);
     const Lease lease = info_ ? info_->policy.lease : Lease();
-    if (now - looked_at_ >= lease.lease / 2) forgiven_until_ = now + TimeToAsk(lease);
+    if (now - looked_at_ >= lease.lease / 2) {
+      forgiven_until_ =
+          ForgivenUntil(lease, led_at_, forgiven_until_, looked_at_ + lease.lease / 4, now);
+    }
     looked_at_ = now;
     if (stop_) return false;
     if (leaves_ && info_) return true;

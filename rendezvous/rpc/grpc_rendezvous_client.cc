@@ -697,12 +697,18 @@ class GrpcRendezvousClient::Conversation {
   void ForgivePause(Instant wanted) {
     const Instant now = Now();
     if (now - wanted >= lease_.lease / 2) {
-      forgiven_until_ = now + TimeToAsk(lease_);
+      forgiven_until_ = ForgivenUntil(lease_, LastTaken(), forgiven_until_, wanted, now);
       stream_forgiven_until_ = now + lease_.lease;
       NoteAllowance();
     }
     MutexLock lock(&mu_);
     looked_at_ = now;
+  }
+
+  // When the last sign of life of this node was given that the rendezvous took, as far as known.
+  Instant LastTaken() const {
+    MutexLock lock(&mu_);
+    return std::max(last_heard_, taken_elsewhere_);
   }
 
   std::string Endpoint() const { return HostPort(Place().host, Place().port); }

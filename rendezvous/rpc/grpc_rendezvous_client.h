@@ -38,9 +38,9 @@ struct RendezvousEndpoint {
 // Before the first answer the client retries until the join time-out, since the rendezvous' host
 // and its name may appear later than this node. After a second it says what it waits for. After the
 // first answer it retries until the loss limit, counted from when it sent the last message that was
-// answered. A pause of this process is forgiven: the client then waits for TimeToAsk. While
-// connected it gives a sign of life at least every half lease, and treats a connection that is
-// silent for a whole lease as broken.
+// answered. A pause of this process is forgiven (ForgivenUntil): the client then waits for
+// TimeToAsk. While connected it gives a sign of life at least every half lease, and treats a
+// connection that is silent for a whole lease as broken.
 //
 // Thread-safe; calls the listener from its own thread, "rdzv-client". The destructor first delivers
 // a last kLeft or kFinished, for at most 2 s.

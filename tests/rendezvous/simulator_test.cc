@@ -168,6 +168,28 @@ INSTANTIATE_TEST_SUITE_P(Scenes, StandstillInAJob,
                                                           Who::kRendezvous),
                                           testing::Bool(), testing::Values(6, 7, 8, 10, 30)));
 
+class TwoStandstillsInARow : public testing::TestWithParam<int> {};
+
+// A node that is cut off stands still shortly before its time is up, and once more while it asks.
+// Its workers do not live on because of that.
+TEST_P(TwoStandstillsInARow, GiveNoTimeBeyondTheFirst) {
+  const Duration limit = std::chrono::seconds(GetParam());
+  const Duration step = std::chrono::milliseconds(100) * kShare;
+  Duration duration = limit - std::chrono::seconds(4);
+  for (uint64_t seed = 1; duration <= limit + std::chrono::seconds(8); ++seed, duration += step) {
+    Simulation simulation;
+    simulation.seed = seed;
+    simulation.nodes = 3;
+    simulation.steps = 3000;
+    simulation.standstill = {Who::kTwiceCutOff, limit, duration};
+    const SimulationResult result = Simulate(simulation);
+    EXPECT_EQ(result.violation, "") << "replay it: " << ReplayCommand(simulation);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Limits, TwoStandstillsInARow, testing::Values(6, 10, 30));
+
 using VoterScene = std::tuple<int, Who, bool, int>;
 
 class StandstillAmongVoters : public testing::TestWithParam<VoterScene> {};

@@ -20,6 +20,12 @@ Duration TimeToAsk(const Lease& lease) {
   return std::max(2 * lease.lease, kElection);
 }
 
+Instant ForgivenUntil(const Lease& lease, Instant heard, Instant forgiven_until, Instant begun,
+                      Instant now) {
+  if (begun >= heard + lease.loss_limit) return forgiven_until;
+  return now + TimeToAsk(lease);
+}
+
 Instant GiveUpAt(const Lease& lease, Instant heard, Instant forgiven_until) {
   return std::max(heard + lease.loss_limit, forgiven_until);
 }

@@ -31,6 +31,13 @@ struct Allowance {
 // read a word of the former one first, and keep to it for a lease. Pure.
 Duration TimeToAsk(const Lease& lease);
 
+// This process goes on `now`, after a pause that had begun by `begun`. Returns until when silence
+// is not held against the rendezvous; `forgiven_until` is what held before. A pause that begins
+// once the loss limit is over is not forgiven: by then time was left only because of a pause
+// before, and several in a row would keep workers alive beyond any limit. Pure.
+Instant ForgivenUntil(const Lease& lease, Instant heard, Instant forgiven_until, Instant begun,
+                      Instant now);
+
 // Returns when an agent gives up the rendezvous. `heard` is when the agent sent the last message
 // that the rendezvous answered. Silence until `forgiven_until` is not held against the rendezvous:
 // this process stood still itself, until TimeToAsk before that. Pure.

@@ -51,8 +51,9 @@ int main(int argc, char** argv) {
   app.add_option(
          "--stands", stands,
          "one stands still once: 0 an agent, 1 a keeper, 2 both, 3 a node, 4 the rendezvous; 5: a "
-         "node loses its power; 6: all nodes but the host, 7: all; 8: a link is down and up")
-      ->check(CLI::Range(0, 8));
+         "node loses its power; 6: all nodes but the host, 7: all; 8: a link is down and up; 9: a "
+         "node is cut off and stands still twice")
+      ->check(CLI::Range(0, 9));
   app.add_option("--for-ms", for_ms, "so long");
   app.add_option("--loss-limit", loss_limit, "with --stands, in seconds");
   app.add_flag("--in-preflight", in_preflight, "with --stands: while a round is checked");

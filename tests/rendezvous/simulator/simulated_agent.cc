@@ -214,6 +214,7 @@ void SimulatedAgent::Pause(Instant until, StandsStill what) {
   const Instant heard = contacted_ ? LastTaken() : pause_begun_ - kFirstAnswer;
   const Instant last = heard + lease_.loss_limit + lease_.margin - kKilling;
   if (whole_node && until + kAsking > last) excused_ = true;
+  may_ask_ = pause_begun_ < heard + lease_.loss_limit;
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 
@@ -222,7 +223,7 @@ void SimulatedAgent::Wake() {
   const Instant now = around_.Now();
   const Instant wanted = std::max(pause_begun_, armed_.value_or(pause_begun_));
   if (now - wanted < lease_.lease / 2) return;
-  forgiven_until_ = now + TimeToAsk(lease_);
+  forgiven_until_ = ForgivenUntil(lease_, LastTaken(), forgiven_until_, wanted, now);
   stream_forgiven_until_ = now + lease_.lease;
   Arm();
 }
@@ -485,9 +486,9 @@ void SimulatedAgent::WorkersGone(uint32_t token) {
   gone_at_.reset();
   group_ = false;
   workers_ = 0;
-  excused_ = false;
   ShowLife();
   around_.Gone(*this);
+  excused_ = false;
   OnStopped();
 }
 
@@ -536,8 +537,8 @@ void SimulatedAgent::Kill(bool workers_too) {
 void SimulatedAgent::SweptByKeeper() {
   group_ = false;
   workers_ = 0;
-  excused_ = false;
   around_.Gone(*this);
+  excused_ = false;
 }
 
 }  // namespace hlaunch

@@ -98,6 +98,8 @@ class SimulatedAgent {
   Round workers() const { return workers_; }
   Instant paused_until() const { return paused_until_; }
   Instant frozen_until() const { return frozen_until_; }
+  // Whether its last pause began while its time was not up, so that it may ask afterwards.
+  bool may_ask() const { return may_ask_; }
   const NodeInfo& info() const { return info_; }
   const NodeUpdate& says() const { return says_; }
   const std::optional<Outcome>& outcome() const { return outcome_; }
@@ -157,6 +159,7 @@ class SimulatedAgent {
   int bad_one_in_ = 0;
   std::optional<Round> gone_from_;
   bool excused_ = false;
+  bool may_ask_ = true;
   Duration slow_stop_{};
   int places_ = 1;
   Instant paused_until_, frozen_until_, pause_begun_;

@@ -257,6 +257,7 @@ class Simulator final : public AgentSurroundings {
   void Pause(SimulatedAgent& agent, Duration duration, StandsStill what);
   void PauseRendezvous(Duration duration);
   void StandStill();
+  void StandStillTwice(SimulatedAgent& agent);
   void Flap();
   void LosePower(SimulatedAgent& agent);
   void Cut(SimulatedAgent& agent, bool up, bool down, Duration duration);
@@ -298,6 +299,7 @@ class Simulator final : public AgentSurroundings {
   bool armed_ = false;  // The moment of a StandstillScene has come.
   int flaps_ = 0;       // How often a link went down.
   int flapping_ = -1;   // That of this agent.
+  int twice_ = -1;      // The agent that stands still once more.
   JobState traced_ = JobState::kForming;
 };
 
@@ -1628,6 +1630,7 @@ void Simulator::StandStill() {
   }
   if (scene.who == Who::kRendezvous) return PauseRendezvous(scene.duration);
   if (flaps_ > 0) return Flap();
+  if (twice_ >= 0) return StandStillTwice(*agents_[static_cast<size_t>(twice_)]);
   size_t number = static_cast<size_t>(Below(simulation_.nodes));
   if (voters()) {
     const size_t host = static_cast<size_t>(at_->agent);
@@ -1636,6 +1639,7 @@ void Simulator::StandStill() {
   }
   SimulatedAgent& agent = *agents_[number];
   if (scene.who == Who::kPower) return LosePower(agent);
+  if (scene.who == Who::kTwiceCutOff) return StandStillTwice(agent);
   if (scene.who == Who::kLink) {
     flapping_ = agent.index();
     return Flap();
@@ -1650,6 +1654,15 @@ void Simulator::StandStill() {
   constexpr StandsStill kWhat[] = {StandsStill::kAgent, StandsStill::kKeeper,
                                    StandsStill::kAgentAndKeeper, StandsStill::kNode};
   Pause(agent, scene.duration, kWhat[static_cast<size_t>(scene.who)]);
+}
+
+void Simulator::StandStillTwice(SimulatedAgent& agent) {
+  const bool again = std::exchange(twice_, agent.index()) >= 0;
+  if (again) return Pause(agent, seconds(10), StandsStill::kNode);
+  Cut(agent, true, true, std::chrono::hours(1));
+  Pause(agent, simulation_.standstill->duration, StandsStill::kNode);
+  queue_.Push(
+      {now_ + simulation_.standstill->duration + seconds(3), 0, EventKind::kFault, -1, 0, nullptr});
 }
 
 void Simulator::Flap() {

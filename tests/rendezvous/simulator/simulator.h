@@ -82,6 +82,8 @@ struct StandstillScene {
     kOthers,
     kAllNodes,
     kLink,
+    // A node is cut off for good, stands still once, and 3 s later for 10 s more.
+    kTwiceCutOff,
   };
   Who who = Who::kNode;
   Duration loss_limit = std::chrono::seconds(30);

@@ -37,6 +37,27 @@ TEST(AllowanceAt, OfAPauseThatIsForgivenStaysWithinTheMargin) {
   }
 }
 
+TEST(ForgivenUntil, GivesTimeToAskAfterAPauseThatBeganWithinTheLossLimit) {
+  for (const int began : {0, 10, 29}) {
+    const Instant now = kHeard + seconds(began + 60);
+    EXPECT_EQ(ForgivenUntil(kLease, kHeard, {}, kHeard + seconds(began), now),
+              now + TimeToAsk(kLease));
+  }
+}
+
+// A node that is cut off stands still until shortly before the loss limit, asks, and stands still
+// again until just before its place is given away: its workers would live 11 s beside another
+// round.
+TEST(ForgivenUntil, ForgivesNoPauseThatBeganLater) {
+  const Instant first =
+      ForgivenUntil(kLease, kHeard, {}, kHeard + seconds(20), kHeard + seconds(28));
+  const Instant woken = kHeard + milliseconds(39600);
+  const Instant second = ForgivenUntil(kLease, kHeard, first, kHeard + milliseconds(36500), woken);
+  EXPECT_EQ(second, first);
+  EXPECT_LT(GiveUpAt(kLease, kHeard, second), woken);
+  EXPECT_LT(AllowanceAt(kLease, kHeard, second).workers_until, kHeard + seconds(40));
+}
+
 TEST(GiveUpAt, IsALeaseAfterAPauseHoweverLongThatWas) {
   for (int pause = 26; pause < 60; ++pause) {
     const Instant forgiven = kHeard + seconds(pause) + kLease.lease;
