@@ -56,7 +56,7 @@ void LifeSigns::Turn() {
   const Allowance allowance = allowed_(now);
   const Instant until = allowance.workers_until;
   if (until == Instant::max()) return;
-  if (now > look_at_ + kLoopPaused && allowance.as_of < look_at_ && !woken_) woken_ = now;
+  if (now > look_at_ + kLoopPaused && allowance.as_of < look_at_) woken_ = now;
   const bool outdated = woken_ && allowance.as_of < *woken_ && now < *woken_ + kAllowancePatience;
   if (outdated) return TurnAfter(kAfterPause);
   woken_.reset();

@@ -49,7 +49,7 @@ class LifeSigns {
   const std::function<void()> on_due_;
   bool limited_ = false;          // The keeper was given a time limit.
   bool due_ = false;              // on_due_ was called.
-  std::optional<Instant> woken_;  // A pause has ended, and what is allowed is from before it.
+  std::optional<Instant> woken_;  // When the last pause ended that what is allowed is from before.
   Instant look_at_;               // When Turn asked to be called.
   Instant begun_;                 // At the last Begin.
   const std::unique_ptr<Timer> timer_;

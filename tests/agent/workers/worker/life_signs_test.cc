@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <thread>
 
 #include "asio/io_context.hpp"
@@ -17,11 +18,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Stands still in the loop until after the time that was allowed before, and returns whether the
-// workers are ended then. If `client_wakes`, the rendezvous' client says a moment later that more
-// is allowed; its word comes on a timer of the loop, so the order does not depend on how busy the
-// machine is.
-bool EndsWorkersAfterAPause(bool client_wakes) {
+// Stands still in the loop until after the time that was allowed before, so many times in a row,
+// and returns whether the workers are ended then. If `client_wakes`, the rendezvous' client says a
+// moment later that more is allowed; its word comes on a timer of the loop, so the order does not
+// depend on how busy the machine is.
+bool EndsWorkersAfterAPause(bool client_wakes, int pauses = 1) {
   asio::io_context loop(1);
   Instant allowed = MonotonicClock().Now() + milliseconds(1200);
   bool woken = false, ended = false;
@@ -38,21 +39,30 @@ bool EndsWorkersAfterAPause(bool client_wakes) {
       });
   signs.Begin();
   asio::steady_timer client(loop);
-  asio::post(loop, [&] {
+  std::function<void()> pause = [&] {
     std::this_thread::sleep_for(milliseconds(1800));  // This is the pause.
+    if (--pauses > 0) {
+      client.expires_after(milliseconds(50));
+      return client.async_wait([&](const asio::error_code&) { pause(); });
+    }
     if (!client_wakes) return;
     client.expires_after(milliseconds(700));  // It is late, since the host is busy.
     client.async_wait([&](const asio::error_code&) {
       allowed = MonotonicClock().Now() + seconds(600);
       woken = true;
     });
-  });
+  };
+  asio::post(loop, pause);
   loop.run_for(seconds(100));
   return ended;
 }
 
 TEST(LifeSigns, AskAfterAPauseOnlyOnceItIsKnownWhatIsAllowedNow) {
   EXPECT_FALSE(EndsWorkersAfterAPause(/*client_wakes=*/true));
+}
+
+TEST(LifeSigns, AskAfterEachOfSeveralPausesInARow) {
+  EXPECT_FALSE(EndsWorkersAfterAPause(/*client_wakes=*/true, /*pauses=*/2));
 }
 
 TEST(LifeSigns, EndWorkersAfterAPauseIfNoMoreIsAllowed) {
