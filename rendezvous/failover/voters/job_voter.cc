@@ -163,9 +163,11 @@ absl::Status JobVoter::Begin() {
   options.answered = [this](Incarnation from, Term term, uint64_t beat) {
     Answered(from, term, beat);
   };
-  options.led_by = [this](Incarnation) {
-    const VoterMembers places = Places();
-    if (options_.on_led && places.size() > 1) options_.on_led(places);
+  options.led_by = [this](Incarnation leader) {
+    VoterMembers places = Places();
+    const bool alone = places.empty() && leader == options_.self.incarnation;
+    if (alone) places = {options_.self};  // Its own agent may be at a place that is gone.
+    if (options_.on_led && !places.empty()) options_.on_led(places);
   };
   HLAUNCH_ASSIGN_OR_RETURN(std::shared_ptr<VoterThread> begun,
                            VoterThread::Start(std::move(options)));
@@ -305,6 +307,8 @@ void JobVoter::LearnNodes(const std::vector<NodeInfo>& nodes) {
                          FindMember(candidates_, node.incarnation) != nullptr;
     if (answers) node_ids_.emplace(node.incarnation, node.node_id);
   }
+  const auto& known = node_ids_;
+  std::erase_if(taken_, [&known](const auto& entry) { return !known.contains(entry.first); });
 }
 
 // The node of `from` has given a sign of life. Returns whether the rendezvous, if it is here, took

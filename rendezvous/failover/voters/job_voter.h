@@ -77,8 +77,8 @@ class JobVoter final : public Jobs, public VoterPost {
     // Called when Places() has changed while this process leads, from a thread of its own. May be
     // empty.
     std::function<void()> on_places = nullptr;
-    // Called when another process leads than before, with all places of the rendezvous, that one
-    // first. Called from a thread of its own; must not block. May be empty.
+    // Called when another process leads than before, or this one, with all places of the
+    // rendezvous, that one first. Called from a thread of its own; must not block. May be empty.
     std::function<void(const VoterMembers& places)> on_led = nullptr;
   };
 

@@ -336,6 +336,31 @@ TEST(JobVoter, LearnsThatItsAnswersWereTakenAndWhoLeadsNext) {
   EXPECT_EQ(led, next.incarnation);
 }
 
+// Else the agent of the one that is left would try the place of the dead one until it gives up.
+TEST(JobVoter, OneOfTwoThatGoesOnAloneSendsItsOwnAgentHere) {
+  const VoterMember leading{1, "node0", "127.0.0.1:1"};
+  std::atomic<Incarnation> led = 0;
+  JobVoter::Options options;
+  options.job_id = "large";
+  options.policy = Policy(1, 2);
+  options.policy.on_host_loss = HostLoss::kContinue;
+  options.policy.lease = {milliseconds(200), milliseconds(600), milliseconds(400)};
+  options.self = {2, "node1", "127.0.0.1:2"};
+  options.on_lost = [](const absl::Status&) {};
+  options.on_led = [&led](const VoterMembers& places) { led = places.front().incarnation; };
+  const auto voter = JobVoter::Start(options).value();
+  VoterMessage append;
+  append.from = leading.incarnation;
+  append.to = options.self.incarnation;
+  append.term = append.ballot.term = 3;
+  append.beat = 1;
+  append.entry = std::make_shared<VoterEntry>(
+      VoterEntry{append.ballot, 9, {leading, options.self}, PackForVoters(LargeJob(2, 8))});
+  ASSERT_TRUE(voter->Hear("large", FromProto(ToProto(append, "large", leading)).value()).ok());
+  for (int i = 0; i < 1000 && led == 0; ++i) std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(led, options.self.incarnation);
+}
+
 // A leader asks itself, without its network.
 TEST(JobVoter, OneThatLeadsTakesItsOwnSigns) {
   const Led led;
