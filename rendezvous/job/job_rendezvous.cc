@@ -143,6 +143,7 @@ struct JobRendezvous::State {
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CollectQuestionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void TellAskerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  bool StandsByLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::optional<Instant> NextDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   absl::Status CheckLeadsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -200,12 +201,15 @@ void JobRendezvous::State::CollectQuestionsLocked() {
   for (auto& finished : questions.TakeFinished()) answered.push_back(std::move(finished));
 }
 
-// While a record waits to be kept by other threads, the table is not told the time and takes that
-// for a pause of its own. So no node is given up for not answering what it was not told.
+// While a record waits to be kept by other threads the table stands by. So no node is given up for
+// not answering what it was not told, and one that is silent is given up as soon as the record is
+// kept.
+bool JobRendezvous::State::StandsByLocked() { return keeping_threads != nullptr && UnkeptLocked(); }
+
 std::optional<Instant> JobRendezvous::State::NextDeadlineLocked() {
   std::optional<Instant> first;
-  const bool stands = keeping_threads != nullptr && UnkeptLocked();
-  const std::optional<Instant> of_table = stands ? std::nullopt : table.NextDeadline();
+  std::optional<Instant> of_table = table.NextDeadline();
+  if (of_table && StandsByLocked()) of_table = table.NextStandBy();
   for (const auto& one : {of_table, questions.NextDeadline(), held_until}) {
     if (one && (!first || *one < *first)) first = one;
   }
@@ -234,8 +238,11 @@ void JobRendezvous::State::Ring() {
   if (next && *next <= clock.Now() && !stop) {
     if (held_until && *held_until <= clock.Now()) held_until.reset();
     const std::optional<Instant> due = table.NextDeadline();
-    const bool stands = keeping_threads != nullptr && UnkeptLocked();
-    if (!stands && due && *due <= clock.Now()) table.Tick(clock.Now());
+    if (StandsByLocked()) {
+      if (table.NextStandBy() <= clock.Now()) table.StandBy(clock.Now());
+    } else if (due && *due <= clock.Now()) {
+      table.Tick(clock.Now());
+    }
     questions.Tick(clock.Now());
     CollectLocked();
     FlushLocked();

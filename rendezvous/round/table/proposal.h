@@ -26,6 +26,8 @@ class Proposal {
   // The rendezvous was restarted meanwhile: the nodes have to come back first, for which each has
   // as long as until it is given up, and their checks may still run then.
   void Resume(Instant t);
+  // So long no member was told what is decided.
+  void PutOff(Duration time) { ends_ += time; }
   // The member says kPrepared. Only its first answer in a round counts.
   void Answer(Seat& seat, const NodeUpdate& update);
 

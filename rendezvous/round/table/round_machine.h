@@ -62,6 +62,8 @@ class RoundMachine {
   void CheckJoinTimeout(Instant t);
   // Tells all nodes which nodes have fallen silent, or are heard again.
   void LookForSilence(Instant t);
+  // As Proposal::PutOff.
+  void PutOff(Duration time) { proposal_.PutOff(time); }
   // Returns when Settle or CheckJoinTimeout is due.
   std::optional<Instant> NextDeadline() const;
 

@@ -76,7 +76,7 @@ JobRecord RoundTable::Record() const {
 }
 
 Instant RoundTable::Observe(Instant now) {
-  const std::optional<Instant> due = NextDeadline();
+  const std::optional<Instant> due = stands_by_ ? NextStandBy() : NextDeadline();
   if (!due) ticked_ = now;
   if (due && now > *due + kSlack) {
     // A table that gets calls but no Tick stays at the time of its last call, so that its time
@@ -105,11 +105,21 @@ std::optional<Instant> RoundTable::NextDeadline() const {
 void RoundTable::Tick(Instant now) {
   const Instant t = Observe(now);
   ticked_ = now;
+  stands_by_ = false;
   LoseSilent(t);
   machine_.LookForSilence(t);
   machine_.Settle(t);
   machine_.CheckJoinTimeout(t);
 }
+
+void RoundTable::StandBy(Instant now) {
+  const Instant before = ticked_ - paused_;
+  machine_.PutOff(Observe(now) - before);
+  ticked_ = now;
+  stands_by_ = true;
+}
+
+Instant RoundTable::NextStandBy() const { return ticked_ + kNap; }
 
 void RoundTable::LoseSilent(Instant t) {
   membership_.ForgetGhosts(t);

@@ -57,8 +57,8 @@ namespace hlaunch {
 // from the change. Membership knows which nodes are here, RoundMachine does what the drawing says;
 // this class holds the conversation with the nodes, and the clock.
 //
-// If Tick was due but did not come (this process was stopped or starved), that time counts for no
-// deadline: the nodes could not be heard then.
+// If Tick or StandBy was due but did not come (this process was stopped or starved), that time
+// counts for no deadline: the nodes could not be heard then.
 //
 // Belongs to one thread, or to the holder of its owner's lock.
 class RoundTable {
@@ -134,6 +134,13 @@ class RoundTable {
   // Returns when Tick is due; unset in a job whose only node is local.
   std::optional<Instant> NextDeadline() const;
 
+  // Takes the place of Tick while the last change waits to be kept, so that no node has been told
+  // what follows from it. Decides nothing, and the members of a proposed round get as much time
+  // more. But silence goes on, since what nodes say is heard and answered meanwhile. The caller
+  // calls it at NextStandBy.
+  void StandBy(Instant now);
+  Instant NextStandBy() const;
+
   // Returns what `node_id` must do now; kWait if it is not here.
   Directive DirectiveFor(absl::string_view node_id) const;
 
@@ -196,7 +203,8 @@ class RoundTable {
   NewsBoard news_;
   RoundMachine machine_;
   Instant last_now_;
-  Instant ticked_;  // The last Tick, or the last time before there was a deadline.
+  Instant ticked_;  // The last Tick or StandBy, or the last time before there was a deadline.
+  bool stands_by_ = false;  // It was StandBy.
   Duration paused_{};
   // The last time that the table stood still: when, without all pauses, and how long.
   Instant stood_still_at_;

@@ -209,6 +209,7 @@ class Simulator final : public AgentSurroundings {
   void Tell(const std::vector<RoundTable::Ended>& ended, const std::vector<std::string>& changed);
   void Probe(const std::vector<std::string>& asked);
   bool Keep();
+  std::optional<Instant> NextTick() const;
   void ArmTick();
   void Crash(Duration down);
   void Forget();
@@ -860,9 +861,11 @@ void Simulator::Reported(const Event& event) {
 void Simulator::Tick(uint32_t token) {
   if (at_->table == nullptr || token != at_->tick_token) return;
   at_->tick_at.reset();
-  if (at_->writing) return;  // The table does not go on until all is kept.
-  const std::optional<Instant> next = at_->table->NextDeadline();
-  if (next && *next <= now_) {
+  const std::optional<Instant> next = NextTick();
+  if (next && *next <= now_ && at_->writing) {
+    at_->table->StandBy(now_);
+    ArmTick();
+  } else if (next && *next <= now_) {
     at_->table->Tick(now_);
     promises_.Ticked(*at_->table, now_);
     AfterCall();
@@ -871,8 +874,14 @@ void Simulator::Tick(uint32_t token) {
   }
 }
 
-void Simulator::ArmTick() {
+// The table decides nothing more until all is kept.
+std::optional<Instant> Simulator::NextTick() const {
   const std::optional<Instant> next = at_->table->NextDeadline();
+  return next && at_->writing ? at_->table->NextStandBy() : next;
+}
+
+void Simulator::ArmTick() {
+  const std::optional<Instant> next = NextTick();
   if (!next || (at_->tick_at && *at_->tick_at <= *next)) return;
   at_->tick_at = std::max(now_, *next);
   queue_.Push({*at_->tick_at, 0, EventKind::kTick, -1, ++at_->tick_token, nullptr, Index()});

@@ -239,6 +239,54 @@ TEST(RoundTable, ALossWithEnoughNodesLeftGoesOnWithFewerAndIsCharged) {
   EXPECT_EQ(job.Told(2).assignment.restart_count, 1);
 }
 
+// One of two voters that is left cannot keep a record before the other one has lapsed. A worker
+// that failed meanwhile must not put the loss off.
+TEST(RoundTable, SilenceGoesOnWhileARecordWaitsToBeKept) {
+  TableJob job(1, 2, /*max_restarts=*/5);
+  job.Run(2);
+  const Instant silent = job.now;
+  job.Pass(seconds(5), {0});
+  WorkerFailure failure;
+  failure.exit_code = 1;
+  NodeUpdate failed = Says(1, NodePhase::kFailed);
+  failed.failures = {failure};
+  ASSERT_TRUE(job.Say(0, failed).ok());
+  while (job.now < silent + seconds(30)) {
+    job.now += seconds(1);
+    job.Beat(0);
+    job.table.StandBy(job.now);
+  }
+  job.Pass(seconds(9), {0});
+  EXPECT_TRUE(job.table.Holds("id1", 2));
+  job.Pass(seconds(1), {0});
+  EXPECT_FALSE(job.table.Holds("id1", 2));
+}
+
+// No node was told yet that it must answer.
+TEST(RoundTable, TheMembersOfARoundThatWaitsToBeKeptHaveTheirTimeToAnswer) {
+  TableJob job(WithPreflight(2, 2));
+  for (const int i : {0, 1}) ASSERT_TRUE(job.Join(i).ok());
+  ASSERT_EQ(job.table.state(), JobState::kPreflight);
+  for (int second = 0; second < 25; ++second) {
+    job.now += seconds(1);
+    for (const int i : {0, 1}) job.Beat(i);
+    job.table.StandBy(job.now);
+  }
+  job.Pass(kPreflightTime - seconds(1), {0, 1});
+  EXPECT_EQ(job.table.state(), JobState::kPreflight);
+  job.Pass(seconds(1), {0, 1});
+  EXPECT_NE(job.table.state(), JobState::kPreflight);
+}
+
+TEST(RoundTable, APauseWhileARecordWaitsIsNoSilence) {
+  TableJob job(1, 2);
+  job.Run(2);
+  job.table.StandBy(job.now += seconds(1));
+  job.table.StandBy(job.now += seconds(60));
+  job.Pass(seconds(30), {0});
+  EXPECT_TRUE(job.table.Holds("id1", 2));
+}
+
 TEST(RoundTable, EndIsAnOutcomeLikeAnyOther) {
   Job job(2, 2, 3);
   job.Run(2);
