@@ -244,6 +244,10 @@ absl::Status Membership::AskHolder(Seat& holder, const NodeInfo& claimant, Insta
       absl::StrCat(ClaimText(holder.info, claimant), ", which is being asked"));
 }
 
+bool Membership::OwesAnswer(const Seat& holder, Instant t) const {
+  return holder.claimant != 0 && holder.heard <= holder.asked && t - holder.asked < kAskAgain;
+}
+
 void Membership::AddGhost(const Seat& seat) {
   record_.Change().ghosts.push_back(
       {seat.info.node_id, seat.info.incarnation, seat.info.host, seat.info.pid, seat.heard});

@@ -147,6 +147,8 @@ class Membership {
   //   AlreadyExists - the holder lives.
   //   Unavailable - the holder is being asked, or started later than the claimant on the same host.
   absl::Status Claim(Seat& holder, const NodeInfo& claimant, Instant t);
+  // Returns whether the holder was asked for that and has not answered yet.
+  bool OwesAnswer(const Seat& holder, Instant t) const;
 
   // Ghosts: nodes without a seat whose workers may live.
   void AddGhost(const Seat& seat);

@@ -256,7 +256,9 @@ bool RoundTable::Counts(absl::string_view node_id, Incarnation incarnation, Dura
   const Instant t = Observe(now);
   const Seat* seat = membership_.Find(node_id, incarnation);
   const Duration lease = record_->policy.lease.lease;
-  if (seat == nullptr || age < lease || t - seat->heard < lease) return true;
+  if (seat == nullptr) return true;
+  if (membership_.OwesAnswer(*seat, t) && t - age <= seat->asked) return false;
+  if (age < lease || t - seat->heard < lease) return true;
   membership_.Ask(*seat);
   return false;
 }
@@ -265,6 +267,7 @@ bool RoundTable::HeardFromVoter(absl::string_view node_id, Incarnation incarnati
   const Instant t = Observe(now);
   Seat* seat = membership_.Find(node_id, incarnation);
   if (seat == nullptr || seat->left || seat->finished) return false;
+  if (membership_.OwesAnswer(*seat, t)) return false;  // The answer may be older than the question.
   const Lease& lease = record_->policy.lease;
   if (!seat->local && t - seat->spoke > lease.loss_limit + lease.lease) return false;
   membership_.NoteHeard(*seat, t);

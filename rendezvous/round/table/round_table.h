@@ -98,12 +98,13 @@ class RoundTable {
   // Returns whether a message of the node that is at most `age` old is a sign of life. It is not if
   // the node may be dead: it was silent for the lease, and the message may be as old as the
   // silence, because a kernel sends what a dead process left once the network is back. The node is
-  // asked then.
+  // asked then. Nor is it if another node claims its place, and the message may be older than the
+  // question whether it lives.
   bool Counts(absl::string_view node_id, Incarnation incarnation, Duration age, Instant now);
 
   // The node has answered as a voter of this job's record; that is a sign of life, too. Returns
-  // false if it is not, because the node holds no seat or has not spoken here for the loss limit
-  // and the lease. O(log n).
+  // false if it is not, because the node holds no seat, is asked whether it lives, or has not
+  // spoken here for the loss limit and the lease. O(log n).
   bool HeardFromVoter(absl::string_view node_id, Incarnation incarnation, Instant now);
 
   // The node gave a sign of life. O(log n).

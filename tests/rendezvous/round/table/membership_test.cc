@@ -400,6 +400,25 @@ TEST(RoundTable, ItsOwnPauseIsNobodysSilence) {
   EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
 }
 
+// The holder died, and what it said before comes after the question: the one that was started in
+// its place must not be sent away for good.
+TEST(Membership, AMessageThatMayBeOlderThanTheQuestionIsNoAnswerToIt) {
+  for (const bool lives : {false, true}) {
+    TableJob job(2, 2, /*max_restarts=*/1);
+    job.Run(2);
+    NodeInfo claimant = job.Info(1);
+    claimant.incarnation = 9;
+    job.now += milliseconds(100);
+    EXPECT_EQ(job.Join(claimant).code(), StatusCode::kUnavailable);
+    job.now += milliseconds(50);
+    EXPECT_FALSE(job.table.Counts("id1", 2, milliseconds(80), job.now));
+    EXPECT_FALSE(job.table.HeardFromVoter("id1", 2, job.now));
+    if (lives && job.table.Counts("id1", 2, milliseconds(20), job.now)) job.Beat(1);
+    job.now += seconds(1);
+    EXPECT_EQ(job.Join(claimant).code(), lives ? StatusCode::kAlreadyExists : StatusCode::kOk);
+  }
+}
+
 // A kernel sends what a dead process left once the network is back.
 TEST(Membership, AMessageFromBeforeASilenceIsNoSignOfLifeAndTheNodeIsAsked) {
   TableJob job(2, 2);
