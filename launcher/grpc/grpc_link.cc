@@ -333,12 +333,14 @@ class JoinLink final : public NodeLink {
       };
     }
     options.taken_elsewhere = [this] {
-      const JobVoter* const voter = Voter();
-      return voter != nullptr ? voter->TakenAt() : Instant::min();
+      if (const JobVoter* const voter = Voter()) return voter->TakenAt();
+      const OwnRendezvous* const own = Own();
+      return own != nullptr ? own->taken_at() : Instant::min();
     };
     options.patience = [this] {
-      const JobVoter* const voter = Voter();
-      return voter != nullptr ? voter->Patience() : Duration::max();
+      if (const JobVoter* const voter = Voter()) return voter->Patience();
+      const OwnRendezvous* const own = Own();
+      return own != nullptr ? own->patience() : Duration::max();
     };
     client_.emplace(std::move(options));
     MutexLock lock(&mu_);
@@ -433,13 +435,18 @@ class JoinLink final : public NodeLink {
       voter = std::move(voter_);
     }
     if (server != nullptr) server->Shutdown(kShutdownGrace);
-    voter.reset();  // It may end the server's streams until then.
+    voter.reset();  // Both may end the server's streams until then.
+    own.reset();
   }
 
-  // Null if there is none. It outlives the client.
+  // Each is null if there is none, stays once it is set, and outlives the client.
   JobVoter* Voter() const {
     MutexLock lock(&mu_);
     return voter_.get();
+  }
+  OwnRendezvous* Own() const {
+    MutexLock lock(&mu_);
+    return own_.get();
   }
 
   // Null if the voter does not lead or there is none.
@@ -451,28 +458,25 @@ class JoinLink final : public NodeLink {
   // The job if it is decided here, else null.
   std::shared_ptr<JobRendezvous> LedHere() const {
     if (JobVoter* const voter = LeadingVoter()) return voter->job();
-    OwnRendezvous* own = nullptr;  // Like the voter, it stays once it is set.
-    {
-      MutexLock lock(&mu_);
-      own = own_.get();
-    }
-    return own != nullptr && own->has_job() ? own->led_job() : nullptr;
+    OwnRendezvous* const own = Own();
+    return own != nullptr && own->has_job() && own->leads() ? own->led_job() : nullptr;
   }
 
   // The client calls this from its thread.
   void Voters(const JobPolicy& policy, const VoterMembers& voters) {
     std::function<void()> changed;
-    bool wanted = false;
+    JobVoter* own = nullptr;
     {
       MutexLock lock(&mu_);
       voters_ = voters;
       changed = death_report_changed_;
-      wanted = voter_ == nullptr && (own_ == nullptr || !own_->has_job());
+      if (own_ != nullptr && own_->has_job()) own = own_->voter();
     }
     if (changed) changed();
     const VoterMember* self = FindMember(voters, incarnation_);
-    if (self == nullptr || !wanted || !voter_socket_) return;
-    if (const absl::Status made = BecomeVoter(policy, *self); !made.ok()) {
+    if (self == nullptr || !voter_socket_) return;
+    const absl::Status made = own != nullptr ? ServeVoter(*own) : BecomeVoter(policy, *self);
+    if (!made.ok()) {
       LogWarning(absl::StrCat("this node cannot keep the job's record: ", made.message()));
     }
   }
@@ -489,25 +493,38 @@ class JoinLink final : public NodeLink {
         options.endpoint = {0, endpoint_.host, HostPort(*address, endpoint_.port)};
       }
     }
-    options.on_lost = [this](const absl::Status& why) {
-      if (RendezvousServer* const server = serving_) server->EndStreams(why);
-    };
-    options.on_led = [this](const VoterMembers& places) {
-      MutexLock lock(&mu_);
-      if (turning_ != nullptr) turning_->LedBy(places);
-    };
+    options.on_lost = [this](const absl::Status& why) { EndVoterStreams(why); };
+    options.on_led = [this](const VoterMembers& places) { Led(places); };
     HLAUNCH_ASSIGN_OR_RETURN(auto voter, JobVoter::Start(std::move(options)));
+    HLAUNCH_RETURN_IF_ERROR(ServeVoter(*voter));
+    MutexLock lock(&mu_);
+    voter_ = std::move(voter);
+    return absl::OkStatus();
+  }
+
+  // Serves it at the port that this node has told. A voter of this node's own rendezvous is served
+  // at the endpoint, too, but the next leader knows only what the node has told.
+  absl::Status ServeVoter(JobVoter& voter) {
     RendezvousServer::Options server;
     server.listener = std::move(voter_socket_->fd);
     server.trust = endpoint_.trust;
-    server.voters = voter.get();
+    server.voters = &voter;
     voter_socket_.reset();
-    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), *voter));
+    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), voter));
     MutexLock lock(&mu_);
     serving_ = served.get();
-    voter_ = std::move(voter);
     voter_server_ = std::move(served);
     return absl::OkStatus();
+  }
+
+  void EndVoterStreams(const absl::Status& why) {
+    if (RendezvousServer* const server = serving_) server->EndStreams(why);
+  }
+
+  // The voter calls this from its thread.
+  void Led(const VoterMembers& places) {
+    MutexLock lock(&mu_);
+    if (turning_ != nullptr) turning_->LedBy(places);
   }
 
   // The client calls this and WayHome from its thread. The address of a name may change: it
@@ -537,17 +554,22 @@ class JoinLink final : public NodeLink {
     own_ = std::move(own).value();
   }
 
-  absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) const {
+  absl::StatusOr<std::unique_ptr<OwnRendezvous>> Open(const HostingVerdict& verdict) {
     HLAUNCH_ASSIGN_OR_RETURN(ListeningSocket listening,
                              hlaunch::Listen(verdict.bind_address, spec_.endpoint.port));
+    std::optional<std::string> address;
+    {
+      MutexLock lock(&mu_);
+      address = OwnReachableAddress(spec_, resolved_);
+    }
     std::optional<VoterMember> self;
-    MutexLock lock(&mu_);
-    if (const auto address = OwnReachableAddress(spec_, resolved_);
-        address && KeepsRecordAmongAgents(spec_)) {
+    if (address && KeepsRecordAmongAgents(spec_)) {
       self = VoterMember{incarnation_, HostName(), HostPort(*address, endpoint_.port)};
     }
     return OwnRendezvous::Start(
-        spec_, endpoint_.trust, std::move(listening), self, [] {}, [] {});
+        spec_, endpoint_.trust, std::move(listening), self,
+        [this] { EndVoterStreams(absl::UnavailableError("another node leads")); }, [] {},
+        [this](const VoterMembers& places) { Led(places); });
   }
 
   // Returns an address of this rendezvous if nodes reached it but this node did not. The cause is

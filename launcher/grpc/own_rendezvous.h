@@ -53,6 +53,7 @@ class OwnRendezvous {
   std::shared_ptr<JobRendezvous> led_job();
   // Whether other nodes hold the job's record.
   bool outlived() const { return voter_ && voter_->Outlived(); }
+  JobVoter* voter() { return voter_.get(); }  // Null if the job ends with this rendezvous.
   VoterMembers voters() const { return voter_ ? voter_->Places() : VoterMembers(); }
   // As JobVoter::TakenAt and Patience.
   Instant taken_at() const { return voter_ ? voter_->TakenAt() : Instant::min(); }

@@ -14,6 +14,7 @@ import lab
 
 LOSS_LIMIT = 6
 GIVEN_UP = 13  # The loss limit and the margin.
+SERVICE = "10.77.0.99"  # Leads to node rank 0, as a service of Kubernetes does.
 
 
 class OfThree(jobs.JobTest):
@@ -22,17 +23,24 @@ class OfThree(jobs.JobTest):
     count = 3
     restarts = 2
     least = 2
+    behind_service = False
 
     def start(self, nodes):
         self.folder = self.lab.folder / "end"
         return [node.start(lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint",
                            self.endpoint, "--loss-limit", LOSS_LIMIT, "--last-call", 3,
                            "--max-restarts", self.restarts, "--shutdown-timeout", 1, "--verbose",
+                           *(["--node-rank", node.index] if self.behind_service else []),
                            jobs.WORKER, "env", "await", self.folder,
                            env={"PYTHON_EXEC": jobs.PYTHON})
                 for node in nodes]
 
     def begin(self):
+        if self.behind_service:
+            self.endpoint = f"{SERVICE}:29400"
+            for node in self.nodes:
+                node.run("iptables", "-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-d", SERVICE, "-j",
+                         "DNAT", "--to-destination", self.nodes[0].ip)
         runs = self.start(self.nodes)
         self.wait_for_workers(runs, self.count)
         if self.restarts:
@@ -135,6 +143,10 @@ class LinkFlaps(OfThree):
             self.assertEqual(len(jobs.environments(run)), 1, self.told(runs))
 
 
+class LinkFlapsBehindService(LinkFlaps):
+    behind_service = True
+
+
 class DiesWhileCutOff(OfThree):
     """What a kernel sends for a dead process once the link is back is no sign of life."""
 
@@ -170,6 +182,10 @@ class AgentOfHostOfTwo(OfThree):
         os.kill(jobs.agent_of(runs[0]), signal.SIGSTOP)
         self.wait_for_workers(runs[1:], 2, 30)
         self.end(runs, [jobs.AGENT_LOST, jobs.OK])
+
+
+class AgentOfHostOfTwoBehindService(AgentOfHostOfTwo):
+    behind_service = True
 
 
 if __name__ == "__main__":
