@@ -159,6 +159,17 @@ class CommandLine(jobs.JobTest):
             self.assert_done([run], 0, 20)
             self.assertRegex(run.err, r"the workers exited and left \d+ process(es)? behind: walks")
 
+    def test_the_cause_is_not_written_through_a_link_that_another_user_may_have_put_there(self):
+        link, target = (self.nodes[0].folder / name for name in ("error.json", "target"))
+        target.write_text("kept", encoding="utf-8")
+        link.symlink_to(target)
+        run = self.hlaunch("--no-python", "false", env={"TORCHELASTIC_ERROR_FILE": link})
+        self.assertEqual(run.wait(15), 1, str(run))
+        self.assert_said(run, "TORCHELASTIC_ERROR_FILE .*it is a link, and none is followed")
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(target.read_text(encoding="utf-8"), "kept")
+        self.assert_nothing_left()
+
     def test_typed_numbers_of_workers_outrank_the_environments(self):
         run = self.hlaunch("--hosts", "localhost:2", "--no-python", "sh", "-c", "echo of $WORLD_SIZE",
                            env={"PET_NPROC_PER_NODE": 3})
