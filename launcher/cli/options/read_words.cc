@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "CLI/CLI.hpp"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -32,6 +33,34 @@ std::string Spellings(const OptionRow& row) {
   return names;
 }
 
+// Returns whether one of `words` can name the option: by a long name, or by a letter of a word such
+// as -vq. `long_names` are the words that begin with two dashes, without their values.
+bool MayBeNamed(const OptionRow& row, const absl::flat_hash_set<std::string>& long_names,
+                string_view letters) {
+  if (row.short_name[0] != '\0' && absl::StrContains(letters, row.short_name[1])) return true;
+  return long_names.contains(row.name) || long_names.contains(Underscored(row.name));
+}
+
+// Returns the rows that `words` can name. CLI11 compares every option that it is told of with all
+// others, which takes a millisecond for all of hlaunch's.
+std::vector<const OptionRow*> RowsNamedBy(absl::Span<const std::string> words,
+                                          absl::Span<const OptionRow> table) {
+  absl::flat_hash_set<std::string> long_names;
+  std::string letters;
+  for (const std::string& word : words) {
+    if (absl::StartsWith(word, "--")) {
+      long_names.insert(word.substr(0, word.find('=')));
+    } else if (absl::StartsWith(word, "-")) {
+      letters += word;
+    }
+  }
+  std::vector<const OptionRow*> rows;
+  for (const OptionRow& row : table) {
+    if (MayBeNamed(row, long_names, letters)) rows.push_back(&row);
+  }
+  return rows;
+}
+
 const TypedOption* Find(const std::vector<TypedOption>& given, string_view name) {
   const auto found = std::find_if(given.begin(), given.end(), [name](const TypedOption& option) {
     return option.row->name == name;
@@ -49,13 +78,14 @@ absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> 
   } else {
     app.allow_extras();
   }
+  const std::vector<const OptionRow*> rows = RowsNamedBy(words, table);
   std::vector<CLI::Option*> options;
-  for (const OptionRow& row : table) {
+  for (const OptionRow* row : rows) {
     CLI::Option* option =
-        row.takes_value() ? app.add_option(Spellings(row)) : app.add_flag(Spellings(row));
-    if (row.takes_value()) option->expected(1)->type_size(1);
-    options.push_back(option->multi_option_policy(row.repeats ? CLI::MultiOptionPolicy::TakeAll
-                                                              : CLI::MultiOptionPolicy::TakeLast));
+        row->takes_value() ? app.add_option(Spellings(*row)) : app.add_flag(Spellings(*row));
+    if (row->takes_value()) option->expected(1)->type_size(1);
+    options.push_back(option->multi_option_policy(row->repeats ? CLI::MultiOptionPolicy::TakeAll
+                                                               : CLI::MultiOptionPolicy::TakeLast));
   }
   TypedWords typed;
   try {
@@ -63,9 +93,9 @@ absl::StatusOr<TypedWords> Divide(string_view name, absl::Span<const OptionRow> 
     typed.rest = app.remaining();
     for (size_t i = 0; i < options.size(); ++i) {
       const std::vector<std::string>& results = options[i]->results();
-      const size_t first = table[i].repeats || results.empty() ? 0 : results.size() - 1;
+      const size_t first = rows[i]->repeats || results.empty() ? 0 : results.size() - 1;
       for (size_t n = first; n < results.size(); ++n) {
-        typed.given.push_back({&table[i], results[n]});
+        typed.given.push_back({rows[i], results[n]});
       }
     }
   } catch (const CLI::ArgumentMismatch&) {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "launcher/cli/options/command_table.h"
 #include "launcher/cli/options/help_text.h"
 
@@ -14,6 +16,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::SizeIs;
 
 absl::StatusOr<TypedWords> Read(const std::vector<std::string>& words, OptionPlace place) {
   return ReadWords("x", CheckOptionRows(), words, place);
@@ -31,6 +34,36 @@ TEST(ReadWords, DividesOptionsFromTheRest) {
   ASSERT_TRUE(before.ok()) << before.status();
   EXPECT_THAT(before->rest, ElementsAre("a", "--json"));
   EXPECT_FALSE(before->Has("--json"));
+}
+
+TEST(ReadWords, FindsEveryOptionOfATableByEachSpelling) {
+  std::set<std::string> spellings;
+  for (const OptionRow& row : OptionTable()) {
+    std::set<std::string> own = {row.name, Underscored(row.name)};
+    if (row.short_name[0] != '\0') own.insert(row.short_name);
+    for (const std::string& spelling : own) {
+      EXPECT_TRUE(spellings.insert(spelling).second) << spelling << " is the name of two options";
+      std::vector<std::string> words = {spelling};
+      if (row.takes_value()) words.push_back("--value");
+      words.push_back("rest");
+      const auto read = ReadWords("x", OptionTable(), words, OptionPlace::kBeforeScript);
+      ASSERT_TRUE(read.ok()) << spelling << ": " << read.status();
+      EXPECT_EQ(read->Get(row.name, ""), row.takes_value() ? "--value" : "true") << spelling;
+      EXPECT_THAT(read->given, SizeIs(1)) << spelling;
+      EXPECT_THAT(read->rest, ElementsAre("rest")) << spelling;
+    }
+  }
+}
+
+TEST(ReadWords, FindsOptionsByLettersOfOneWord) {
+  const auto read =
+      ReadWords("x", OptionTable(), {"-qvtdir", "-rall", "rest"}, OptionPlace::kBeforeScript);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_TRUE(read->Has("--quiet"));
+  EXPECT_TRUE(read->Has("--verbose"));
+  EXPECT_EQ(read->Get("--tee", ""), "dir");
+  EXPECT_EQ(read->Get("--redirects", ""), "all");
+  EXPECT_THAT(read->given, SizeIs(4));
 }
 
 TEST(ReadWords, NamesWhatIsWrongInOneLine) {
