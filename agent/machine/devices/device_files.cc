@@ -28,6 +28,7 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kMaxFileBytes = 64 << 10;
+constexpr size_t kBlockBytes = 4096;
 constexpr int kMostTries = 10'000;  // Each takes a microsecond.
 constexpr size_t kMaxNames = 65536;
 
@@ -82,20 +83,26 @@ int DeviceFiles::Open(absl::string_view path, int flags) const {
   return fd;
 }
 
+bool DeviceFiles::IsOfKernel(absl::string_view path) const {
+  return root_.empty() && (absl::StartsWith(path, "/sys/") || absl::StartsWith(path, "/proc/"));
+}
+
 std::string DeviceFiles::Read(absl::string_view path) const {
-  struct stat status = {};
-  const UniqueFd look(Open(path, O_PATH));
-  if (!look.valid() || ::fstat(look.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  // Opening what is no regular file may wait, or change something: a pipe, a device.
+  if (!IsOfKernel(path)) {
+    struct stat status = {};
+    const UniqueFd look(Open(path, O_PATH));
+    if (!look.valid() || ::fstat(look.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  }
   const UniqueFd file(Open(path, O_RDONLY));
   if (!file.valid()) return "";
-  std::string text(kMaxFileBytes, '\0');
-  size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t got = ::read(file.get(), &text[length], text.size() - length);
+  std::string text;
+  char bytes[kBlockBytes];
+  while (text.size() < kMaxFileBytes) {
+    const ssize_t got = ::read(file.get(), bytes, sizeof bytes);
     if (got <= 0) break;
-    length += static_cast<size_t>(got);
+    text.append(bytes, static_cast<size_t>(got));
   }
-  text.resize(length);
   return std::string(absl::StripAsciiWhitespace(text));
 }
 

@@ -47,6 +47,8 @@ class DeviceFiles {
 
  private:
   int Open(absl::string_view path, int flags) const;
+  // Returns whether only regular files can be there.
+  bool IsOfKernel(absl::string_view path) const;
 
   std::string root_;  // Empty for "/".
 };

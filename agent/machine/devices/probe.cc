@@ -63,7 +63,8 @@ void Probe::SetNode(const std::string& path, const std::string& number, Device& 
     device.fault = absl::StrCat("not here: there is no ", path);
     return;
   }
-  if (!group_.Allows(number)) {
+  if (!group_.has_value()) group_.emplace(files);
+  if (!group_->Allows(number)) {
     device.fault = absl::StrCat("not here: the control group does not allow ", path);
     return;
   }

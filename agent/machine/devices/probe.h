@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,13 +37,12 @@ inline constexpr int kNvidia = 0x10de;
 inline constexpr int kHuawei = 0x19e5;  // Also of network cards and management graphics.
 inline constexpr int kGoogle = 0x1ae0;  // Also of network cards and disks of its machines.
 
-// What all vendors' functions read, read once: a server has hundreds of PCI functions.
+// What all vendors' functions read, read once: a server has hundreds of PCI functions. Belongs to
+// one thread.
 class Probe {
  public:
   explicit Probe(const DeviceFiles& machine)
-      : files(machine),
-        group_(machine),
-        pci_(ListPci(machine, {kHabana, kNvidia, kHuawei, kGoogle})) {}
+      : files(machine), pci_(ListPci(machine, {kHabana, kNvidia, kHuawei, kGoogle})) {}
 
   const DeviceFiles& files;
 
@@ -55,7 +55,7 @@ class Probe {
   void SetNode(const std::string& path, const std::string& number, Device& device) const;
 
  private:
-  DeviceGroup group_;
+  mutable std::optional<DeviceGroup> group_;  // Read for the first device.
   std::vector<PciFunction> pci_;
 };
 
