@@ -13,6 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -54,7 +55,6 @@ struct OutputWriter::State {
   explicit State(UniqueFd event) : room(std::move(event)) {}
 
   const UniqueFd room;
-  std::thread thread;  // Owned by the OutputWriter.
   mutable Mutex mu;
   mutable CondVar changed;
   std::deque<Chunk> queue ABSL_GUARDED_BY(mu);
@@ -62,9 +62,11 @@ struct OutputWriter::State {
   bool was_full ABSL_GUARDED_BY(mu) = false;
   bool stopping ABSL_GUARDED_BY(mu) = false;
   bool exited ABSL_GUARDED_BY(mu) = false;
+  std::optional<std::thread> thread ABSL_GUARDED_BY(mu);  // Owned by the OutputWriter.
+  bool without_thread ABSL_GUARDED_BY(mu) = false;        // The system refuses one.
+  std::set<int> complained, closed;                       // Of who writes.
 
   void Push(Chunk chunk) {
-    if (chunk.bytes.empty()) return;
     MutexLock lock(&mu);
     if (waiting == 0) changed.SignalAll();
     waiting += chunk.bytes.size();
@@ -83,10 +85,12 @@ struct OutputWriter::State {
     return stopping;
   }
 
+  // Waits for the next chunk, unless the caller is `without_thread`. Returns false if there is
+  // none.
   bool Take(Chunk* chunk) {
     MutexLock lock(&mu);
-    while (queue.empty() && !stopping) changed.Wait(&mu);
-    if (stopping) return false;
+    while (queue.empty() && !stopping && !without_thread) changed.Wait(&mu);
+    if (stopping || queue.empty()) return false;
     *chunk = std::move(queue.front());
     queue.pop_front();
     return true;
@@ -123,30 +127,64 @@ struct OutputWriter::State {
     return 0;
   }
 
-  static void Complain(int fd, int error, std::set<int>* complained, std::set<int>* closed) {
+  void Complain(int fd, int error) {
     if (error == 0) return;
     // A full disk may have room again, but a closed pipe never gets another reader.
-    if (error != ENOSPC && error != EDQUOT) closed->insert(fd);
-    if (!complained->insert(fd).second) return;
+    if (error != ENOSPC && error != EDQUOT) closed.insert(fd);
+    if (!complained.insert(fd).second) return;
     LogWarning(absl::StrCat("output is lost: ", NameOf(fd), ": ", std::strerror(error)));
   }
 
-  void Run() {
-    std::set<int> complained;
-    std::set<int> closed;
+  void WriteAll() {
     Chunk chunk;
     while (Take(&chunk)) {
       if (chunk.file != nullptr) {
         chunk.file->Write(chunk.bytes);
       } else if (closed.count(chunk.fd) == 0) {
-        Complain(chunk.fd, Write(chunk), &complained, &closed);
+        Complain(chunk.fd, Write(chunk));
       }
       Done(chunk.bytes.size());
     }
-    chunk = {};
+  }
+
+  void Run() {
+    WriteAll();
     MutexLock lock(&mu);
     exited = true;
     changed.SignalAll();
+  }
+
+  // Starts the thread of `state`. Returns 0, or the errno with which the system refuses it.
+  static int Start(const std::shared_ptr<State>& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+    // The writer thread takes no signal; with SIGPIPE blocked, write returns EPIPE.
+    sigset_t all, before;
+    int refused = 0;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+      state->thread.emplace([state] { state->Run(); });
+      ::pthread_setname_np(state->thread->native_handle(), "hl-output");
+    } catch (const std::system_error& error) {
+      refused = error.code().value();
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return refused;
+  }
+
+  // Starts the thread of `state`, unless it runs. Returns false if the system refuses one.
+  static bool Begin(const std::shared_ptr<State>& state) {
+    int refused = 0;
+    {
+      MutexLock lock(&state->mu);
+      if (state->thread.has_value()) return true;
+      if (state->without_thread) return false;
+      refused = Start(state);
+      state->without_thread = refused != 0;
+    }
+    if (refused == 0) return true;
+    LogWarning(absl::StrCat("no thread for output, so who does not read it holds up the job: ",
+                            NoThreadWords(refused)));
+    return false;
   }
 };
 
@@ -155,52 +193,45 @@ absl::StatusOr<std::unique_ptr<OutputWriter>> OutputWriter::Make() {
   if (!room.valid()) {
     return absl::ResourceExhaustedError(absl::StrCat("eventfd: ", std::strerror(errno)));
   }
-  auto state = std::make_shared<State>(std::move(room));
-  // The writer thread takes no signal; with SIGPIPE blocked, write returns EPIPE.
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  absl::Status status;
-  try {
-    state->thread = std::thread([state] { state->Run(); });
-    ::pthread_setname_np(state->thread.native_handle(), "hl-output");
-  } catch (const std::system_error& error) {
-    status = absl::ResourceExhaustedError(
-        absl::StrCat("no thread for output: ", NoThreadWords(error.code().value())));
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status.ok()) return status;
-  return std::unique_ptr<OutputWriter>(new OutputWriter(std::move(state)));
+  return std::unique_ptr<OutputWriter>(new OutputWriter(std::make_shared<State>(std::move(room))));
 }
 
 OutputWriter::OutputWriter(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 OutputWriter::~OutputWriter() {
   const Instant deadline = MonotonicClock().Now() + kJoinTime * 2;
+  std::optional<std::thread> thread;
   bool exited = false;
   {
     MutexLock lock(&state_->mu);
+    if (!state_->thread.has_value()) return;
     state_->stopping = true;
     state_->changed.SignalAll();
     while (!state_->exited && state_->changed.WaitUntil(&state_->mu, deadline)) {
     }
     exited = state_->exited;
+    thread = std::move(state_->thread);
   }
   if (exited) {
-    state_->thread.join();
+    thread->join();
   } else {
-    state_->thread.detach();
+    thread->detach();
   }
 }
 
-void OutputWriter::Push(int fd, std::string bytes) {
-  state_->Push({fd, nullptr, std::move(bytes), false});
+void OutputWriter::Queue(int fd, std::shared_ptr<LogFile> file, std::string bytes, bool whole) {
+  if (bytes.empty()) return;
+  const bool has_thread = State::Begin(state_);
+  state_->Push({fd, std::move(file), std::move(bytes), whole});
+  if (!has_thread) state_->WriteAll();
 }
+
+void OutputWriter::Push(int fd, std::string bytes) { Queue(fd, nullptr, std::move(bytes), false); }
 void OutputWriter::Push(std::shared_ptr<LogFile> file, std::string bytes) {
-  state_->Push({-1, std::move(file), std::move(bytes), false});
+  Queue(-1, std::move(file), std::move(bytes), false);
 }
 void OutputWriter::PushWhole(int fd, std::string bytes) {
-  state_->Push({fd, nullptr, std::move(bytes), true});
+  Queue(fd, nullptr, std::move(bytes), true);
 }
 bool OutputWriter::full() const {
   MutexLock lock(&state_->mu);

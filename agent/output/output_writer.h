@@ -14,17 +14,19 @@ namespace hlaunch {
 class LogFile;
 
 // Writes to descriptors and files that may block for ever (a paused pager, a hung network file
-// system) on its own thread, in the order of Push. Bytes for a closed descriptor are dropped.
+// system) on its own thread, in the order of Push. Bytes for a closed descriptor are dropped. The
+// thread begins with the first bytes: a job whose workers say nothing pays for none. If the system
+// refuses it, who pushes writes, and a warning says so.
 //
-// Thread-safe. The caller keeps owning the descriptors, which must outlive the process; a file
-// belongs to the thread once something was pushed to it.
+// Thread-safe, where there is a thread. The caller keeps owning the descriptors, which must outlive
+// the process; a file belongs to the thread once something was pushed to it.
 class OutputWriter {
  public:
   // full() returns true from this many waiting bytes on; room_fd() becomes readable once a quarter
   // is left.
   static constexpr size_t kHighWater = 1024 * 1024;
 
-  // Errors: ResourceExhausted - no thread or descriptor.
+  // Errors: ResourceExhausted - no descriptor.
   static absl::StatusOr<std::unique_ptr<OutputWriter>> Make();
 
   // Drops what is waiting. Leaves the thread behind if it is blocked.
@@ -43,6 +45,8 @@ class OutputWriter {
 
  private:
   struct State;
+  // For `file` if it is set, else for `fd`.
+  void Queue(int fd, std::shared_ptr<LogFile> file, std::string bytes, bool whole);
   explicit OutputWriter(std::shared_ptr<State> state);
 
   // Owned by this object and by its thread, which may still be blocked when this object is
