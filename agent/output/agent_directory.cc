@@ -121,7 +121,6 @@ std::string TemporaryDirectory() {
 }
 
 absl::StatusOr<std::unique_ptr<AgentDirectory>> AgentDirectory::Make(const std::string& parent) {
-  RemoveAbandonedDirectories(parent);
   std::string path = absl::StrCat(parent, "/", kPrefix, std::string(kRandomLetters, 'X'));
   if (::mkdtemp(path.data()) == nullptr) {
     return absl::FailedPreconditionError(std::strerror(errno));
@@ -131,6 +130,8 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> AgentDirectory::Make(const std::
 }
 
 AgentDirectory::~AgentDirectory() {
+  ::unlink(absl::StrCat(path_, "/", kLockFile).c_str());
+  if (::rmdir(path_.c_str()) == 0 || errno != ENOTEMPTY) return;
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }

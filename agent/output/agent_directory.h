@@ -16,13 +16,10 @@ std::string TemporaryDirectory();
 
 // A directory of this process alone, `<parent>/hlaunch-agent.<random>`, for files that live as long
 // as the process. It is removed with this object, or by the keeper if the agent is killed. If both
-// were killed or the host went down, the next agent that starts on this host removes it: a living
-// agent holds a lock on a file in it. Belongs to one thread.
+// were killed or the host went down, RemoveAbandonedDirectories removes it later: a living agent
+// holds a lock on a file in it. Belongs to one thread.
 class AgentDirectory {
  public:
-  // Removes the directories below `parent` of this user's agents that are gone, and makes a new
-  // one.
-  //
   // Errors:
   //   FailedPrecondition - the directory cannot be made; the message says why, but not where.
   static absl::StatusOr<std::unique_ptr<AgentDirectory>> Make(const std::string& parent);
@@ -38,9 +35,10 @@ class AgentDirectory {
   const UniqueFd lock_;  // Invalid if locking failed; then no other agent may remove the directory.
 };
 
-// Removes the directories of agents that are gone below `parent`. Leaves alone what has another
-// name, owner or mode, is no directory, or has no lock file or a locked one. Does nothing on a file
-// system that several hosts share, where another host's lock may be invisible. Follows no link.
+// Removes the directories below `parent` of this user's agents that are gone. Leaves alone what has
+// another name, owner or mode, is no directory, or has no lock file or a locked one. Does nothing
+// on a file system that several hosts share, where another host's lock may be invisible. Follows no
+// link.
 void RemoveAbandonedDirectories(const std::string& parent);
 
 }  // namespace hlaunch

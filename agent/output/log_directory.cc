@@ -130,13 +130,17 @@ RoundLogs::RoundLogs(const JobLogs& logs, const Assignment& assignment, std::str
         "files; give --log-dir a folder in which only you may write"));
     return;
   }
+  if (!logs_.kept) {
+    directory_ = logs_.directory;  // Its files have the round in their names.
+    return;
+  }
   constexpr mode_t kMode = 0777;  // The umask decides.
   directory_ = absl::StrCat(logs_.directory, "/attempt_", assignment.restart_count);
   if (::mkdir(directory_.c_str(), kMode) != 0 && errno == EEXIST) {
     absl::StrAppend(&directory_, "_round_", assignment.round);
     ::mkdir(directory_.c_str(), kMode);
   }
-  for (int local_rank = 0; logs_.kept && local_rank < nproc; ++local_rank) {
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
     if (::mkdir(Path(local_rank).c_str(), kMode) == 0 || errno == EEXIST) continue;
     LogWarning(absl::StrCat("cannot make ", Path(local_rank), ": ", std::strerror(errno)));
     break;
@@ -161,7 +165,7 @@ std::string RoundLogs::WorkerDirectory(int local_rank) const {
 std::string RoundLogs::ErrorFile(int local_rank) const {
   if (directory_.empty()) return "";
   return logs_.kept ? absl::StrCat(Path(local_rank), "/error.json")
-                    : absl::StrCat(directory_, "/error_", local_rank, ".json");
+                    : absl::StrCat(directory_, "/error_", round_, "_", local_rank, ".json");
 }
 
 std::string RoundLogs::StacksFile(int local_rank) const {

@@ -61,10 +61,10 @@ class LogDirectory {
 // The log files of one round's workers on this node. Belongs to one thread.
 class RoundLogs {
  public:
-  // Makes the directories `attempt_<restart count>/<local rank>`, or only the first part if no
-  // files are kept. If a directory cannot be made, or somebody has replaced that of the job, log
-  // files are lost but the round goes on. A round that begins again without a restart uses
-  // `attempt_<restart count>_round_<round>`, so that the earlier files stay.
+  // Makes the directories `attempt_<restart count>/<local rank>`, or none if no files are kept. If
+  // a directory cannot be made, or somebody has replaced that of the job, log files are lost but
+  // the round goes on. A round that begins again without a restart uses `attempt_<restart
+  // count>_round_<round>`, so that the earlier files stay.
   RoundLogs(const JobLogs& logs, const Assignment& assignment, std::string role, int nproc);
 
   // Where the worker may put files of its own. Empty if no files are kept.

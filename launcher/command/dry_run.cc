@@ -203,7 +203,7 @@ NodeFacts PossibleFacts(const JobSpec& spec, int usable_cores, int other) {
   }
   if (WantsTap(spec.worker.inherited_env)) {
     facts.tap = absl::StrCat("/", other);
-    facts.tap_packages = TapPackages(facts.tap);
+    facts.tap_packages = facts.tap;
   }
   return facts;
 }

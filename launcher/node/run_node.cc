@@ -53,6 +53,7 @@ namespace {
 constexpr Duration kLinger = std::chrono::seconds(10);
 // A node that has met no other node for this time logs what may be wrong.
 constexpr Duration kBeliefTime = std::chrono::seconds(10);
+constexpr Duration kTidyTime = std::chrono::seconds(5);
 // The longest wait for the resolver to answer for --local-addr.
 constexpr Duration kNamePatience = std::chrono::seconds(10);
 constexpr Duration kLingerStep = std::chrono::milliseconds(100);
@@ -81,6 +82,15 @@ void ArmBelief(const NodeLink& link, Duration limit, asio::steady_timer& timer) 
   timer.async_wait([&link, limit](const asio::error_code& error) {
     const std::string belief = error ? "" : link.Belief(limit);
     if (!belief.empty()) LogWarning(belief);
+  });
+}
+
+// Removes what killed agents left below TMPDIR once the job is old enough: a short one does not
+// look.
+void ArmTidying(asio::steady_timer& timer) {
+  timer.expires_after(kTidyTime);
+  timer.async_wait([](const asio::error_code& error) {
+    if (!error) RemoveAbandonedDirectories(TemporaryDirectory());
   });
 }
 
@@ -307,7 +317,7 @@ AgentOptions NodeRun::MakeOptions() {
   if (!spec_.endpoint.host.empty()) agent.facts.endpoint = HostPort(spec_.endpoint);
   if (tap_) {
     agent.facts.tap = tap_->directory();
-    agent.facts.tap_packages = TapPackages(tap_->directory());
+    agent.facts.tap_packages = tap_->directory();
   }
   agent.facts.scratch = scratch_ ? scratch_->path() : logs_->to_remove();
   agent.logs = logs_->logs();
@@ -343,6 +353,8 @@ NodeEnd NodeRun::Run(int restarts_used) {
     KeepStarted(options_.detached_directory).IgnoreError();
   };
   keeper_.SayBegun();
+  asio::steady_timer tidy(loop_);
+  ArmTidying(tidy);
   asio::steady_timer belief(loop_);
   ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);

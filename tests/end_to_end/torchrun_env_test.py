@@ -116,7 +116,7 @@ DIFFERENCES = [
     Difference("HLAUNCH_[A-Z_]+", "hlaunch's own words", added()),
     Difference("PYTHONPATH", "what a rank does is asked of torch itself, see HLAUNCH_TAP",
                lambda ours, theirs: re.fullmatch((f"{re.escape(theirs)}:" if theirs else "") +
-                                                 r"/\S+/tap_\w{6}/python", ours)),
+                                                 r"/\S+/hlaunch-agent\.\w{6}", ours)),
     Difference("OMP_NUM_THREADS", "real cores per worker, where torchrun says 1, or nothing to a "
                "lone worker", lambda ours, theirs: int(ours) >= 1 and theirs in ("1", None)),
     Difference("MASTER_ADDR", "an address, where torchrun gives a name that may not resolve",

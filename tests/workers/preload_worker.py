@@ -36,7 +36,7 @@ def main():
         "parent": os.getppid() == int(os.environ.get("AGENT", os.getppid())),
         "session": os.getsid(0) == os.getpid() == os.getpgrp(),
         "argv": sys.argv, "orig_argv": getattr(sys, "orig_argv", None), "flags": str(sys.flags),
-        "path": [path for path in sys.path if "/tap_" not in path],
+        "path": [path for path in sys.path if "/hlaunch-agent." not in path],
         "main": {name: re.sub("0x[0-9a-f]+", "", repr(getattr(sys.modules["__main__"], name, "")))
                  for name in ("__file__", "__name__", "__spec__", "__doc__", "__package__",
                               "__cached__")},

@@ -3,9 +3,11 @@
 
 #include "agent/watch/hang/tap.h"
 
-#include <stdlib.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,7 +23,7 @@
 #include "absl/strings/strip.h"
 #include "agent/workers/process/descendants.h"
 #include "proto/base/status_macros.h"
-#include "proto/base/user_files.h"
+#include "proto/base/unique_fd.h"
 #include "proto/contract/env_contract.h"
 
 namespace hlaunch {
@@ -247,13 +249,21 @@ def _groups(request, response):
         response.set_status(500)
 )py";
 
-// The message says why, but not where.
+constexpr const char* kPackages[][2] = {{"sitecustomize.py", kSite}, {"hlaunch_tap.py", kModule}};
+
+// Makes the modules in `directory`, which nobody else may enter. The message says why, but not
+// where.
 absl::Status WritePackages(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return absl::UnavailableError(error.message());
-  HLAUNCH_RETURN_IF_ERROR(WriteWholeFile(absl::StrCat(directory, "/sitecustomize.py"), kSite));
-  return WriteWholeFile(absl::StrCat(directory, "/hlaunch_tap.py"), kModule);
+  for (const auto& [name, text] : kPackages) {
+    const UniqueFd file(::open(absl::StrCat(directory, "/", name).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                               S_IRUSR | S_IWUSR));
+    const auto size = static_cast<ssize_t>(std::strlen(text));
+    const ssize_t written = file.valid() ? ::write(file.get(), text, std::strlen(text)) : -1;
+    if (written == size) continue;
+    return absl::UnavailableError(std::strerror(written < 0 ? errno : ENOSPC));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CannotMake(const std::string& path, absl::string_view why) {
@@ -283,8 +293,6 @@ bool CameFrom(pid_t pid, pid_t ancestor) {
   return false;
 }
 
-std::string NameBelow(const std::string& parent) { return absl::StrCat(parent, "/tap_XXXXXX"); }
-
 bool IsTooLong(const std::string& tap) {
   return tap.size() + kMaxSocketNameBytes >= sizeof(sockaddr_un::sun_path);
 }
@@ -293,7 +301,7 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> MakeOwn() {
   absl::Status why;
   for (const std::string& parent : {TemporaryDirectory(), std::string(kShortParent)}) {
     auto own = AgentDirectory::Make(parent);
-    if (own.ok() && !IsTooLong(NameBelow((*own)->path()))) return own;
+    if (own.ok() && !IsTooLong((*own)->path())) return own;
     why = CannotMake(parent, own.ok() ? "the name is too long" : own.status().message());
   }
   return why;
@@ -301,16 +309,15 @@ absl::StatusOr<std::unique_ptr<AgentDirectory>> MakeOwn() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& parent) {
+absl::StatusOr<std::unique_ptr<Tap>> Tap::Make(const std::string& directory) {
   std::unique_ptr<AgentDirectory> own;
-  std::string path = NameBelow(parent);
-  if (parent.empty() || IsTooLong(path)) {
+  std::string path = directory;
+  if (path.empty() || IsTooLong(path)) {
     HLAUNCH_ASSIGN_OR_RETURN(own, MakeOwn());
-    path = NameBelow(own->path());
+    path = own->path();
   }
-  if (::mkdtemp(path.data()) == nullptr) return CannotMake(path, std::strerror(errno));
   std::unique_ptr<Tap> tap(new Tap(path, std::move(own)));
-  const absl::Status written = WritePackages(TapPackages(path));
+  const absl::Status written = WritePackages(path);
   if (!written.ok()) return CannotMake(path, written.message());
   return tap;
 }
@@ -320,11 +327,10 @@ bool WantsTap(const std::vector<std::string>& env) {
 }
 
 Tap::~Tap() {
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
+  for (const auto& [name, text] : kPackages) {
+    ::unlink(absl::StrCat(directory_, "/", name).c_str());
+  }
 }
-
-std::string TapPackages(absl::string_view tap) { return absl::StrCat(tap, "/python"); }
 
 std::vector<pid_t> TapServers(const std::string& tap, Rank rank) {
   std::vector<pid_t> pids;

@@ -23,20 +23,21 @@ namespace hlaunch {
 // Python loads when it starts and which torch 2.5 and later set to work. Only its owner may enter
 // it.
 //
-// Belongs to one thread. The destructor removes the directory.
+// Belongs to one thread. The destructor removes the modules, and the directory if it is its own.
 class Tap {
  public:
-  // Makes the directory below `parent`, or in an AgentDirectory of its own if `parent` is empty or
-  // too long a name for sockets: below TMPDIR, else below /tmp.
+  // Puts the modules into `directory`, or into an AgentDirectory of its own if that is empty or too
+  // long a name for sockets: below TMPDIR, else below /tmp.
   //
   // Errors:
-  //   FailedPrecondition - the directory cannot be made; the message names it and says why.
-  static absl::StatusOr<std::unique_ptr<Tap>> Make(const std::string& parent);
+  //   FailedPrecondition - there is no directory, or it cannot be written to; the message names it
+  //     and says why.
+  static absl::StatusOr<std::unique_ptr<Tap>> Make(const std::string& directory);
   ~Tap();
 
-  const std::string& directory() const { return directory_; }  // HLAUNCH_TAP
+  const std::string& directory() const { return directory_; }  // HLAUNCH_TAP and PYTHONPATH
 
-  // The directory outside `parent` that is removed at the end; empty if there is none.
+  // The directory of its own, which is removed at the end; empty if there is none.
   std::string to_remove() const { return own_ == nullptr ? "" : own_->path(); }
 
  private:
@@ -53,9 +54,6 @@ bool WantsTap(const std::vector<std::string>& env);
 // On the signal SIGRTMAX minus this, a rank writes its stacks to the file that FindStacksFile
 // finds.
 constexpr int kTapSignalBelowMax = 7;
-
-// The directory of the modules, for PYTHONPATH. Pure.
-std::string TapPackages(absl::string_view tap);
 
 // The processes of `rank` that have opened a server, ordered by pid. Includes processes that were
 // killed, for example in earlier rounds. Empty if the directory cannot be read.

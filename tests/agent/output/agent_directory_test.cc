@@ -77,12 +77,22 @@ TEST_F(AgentDirectoryTest, IsOfItsOwnerAloneAndGoesWithTheObject) {
   EXPECT_TRUE(fs::is_empty(root_));
 }
 
-TEST_F(AgentDirectoryTest, TheNextAgentRemovesWhatAnAgentThatIsGoneLeft) {
+TEST_F(AgentDirectoryTest, GoesWithTheObjectWhateverItHolds) {
+  auto directory = AgentDirectory::Make(root_).value();
+  fs::create_directories(directory->path() + "/a/b");
+  Write(directory->path() + "/a/c");
+  directory.reset();
+  EXPECT_TRUE(fs::is_empty(root_));
+}
+
+TEST_F(AgentDirectoryTest, AnotherAgentRemovesWhatAnAgentThatIsGoneLeft) {
   const std::string left = LeftBehind();
   ASSERT_TRUE(fs::exists(left + "/attempt_0/0/error.json"));
-  const auto next = AgentDirectory::Make(root_).value();
+  const auto other = AgentDirectory::Make(root_).value();
+  EXPECT_TRUE(fs::exists(left)) << "a start does not look for it";
+  RemoveAbandonedDirectories(root_);
   EXPECT_FALSE(fs::exists(left));
-  EXPECT_TRUE(fs::exists(next->path()));
+  EXPECT_TRUE(fs::exists(other->path()));
 }
 
 TEST_F(AgentDirectoryTest, LeavesALivingAgentsAlone) {

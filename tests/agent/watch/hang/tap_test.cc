@@ -33,7 +33,7 @@ TEST(Tap, IsADirectoryThatItsOwnerAloneMayEnter) {
 
 TEST(Tap, HoldsModulesThatPythonLoadsByItself) {
   const auto tap = Tap::Make("").value();
-  const std::string packages = TapPackages(tap->directory());
+  const std::string packages = tap->directory();
   EXPECT_THAT(Content(packages + "/sitecustomize.py"), HasSubstr("hlaunch_tap.register()"));
   EXPECT_THAT(Content(packages + "/hlaunch_tap.py"), HasSubstr("def register():"));
   EXPECT_THAT(Content(packages + "/hlaunch_tap.py"), HasSubstr("def join_jax(clusters):"));
@@ -54,7 +54,18 @@ TEST(Tap, LeavesNothingBehind) {
   auto tap = Tap::Make("").value();
   const std::string directory = tap->directory();
   tap.reset();
-  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(directory).parent_path()));
+  EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST(Tap, LeavesADirectoryThatIsNotItsOwnAsItWas) {
+  const std::string directory = ::testing::TempDir() + "tap_of_logs";
+  std::filesystem::create_directory(directory);
+  auto tap = Tap::Make(directory).value();
+  EXPECT_EQ(tap->directory(), directory);
+  EXPECT_EQ(tap->to_remove(), "");
+  tap.reset();
+  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  std::filesystem::remove(directory);
 }
 
 TEST(Tap, IsElsewhereIfTheNameIsTooLongForSockets) {
@@ -63,17 +74,17 @@ TEST(Tap, IsElsewhereIfTheNameIsTooLongForSockets) {
   auto tap = Tap::Make(parent).value();
   const std::string directory = tap->directory();
   EXPECT_LT(TapSocketPath(directory, 123'456, 4'194'304).size(), sizeof(sockaddr_un::sun_path));
-  EXPECT_EQ(std::filesystem::path(directory).parent_path(), tap->to_remove());
+  EXPECT_EQ(directory, tap->to_remove());
   EXPECT_TRUE(std::filesystem::is_empty(parent));
   tap.reset();
-  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(directory).parent_path()));
+  EXPECT_FALSE(std::filesystem::exists(directory));
   std::filesystem::remove(parent);
 }
 
 TEST(Tap, SaysWhereItCannotBe) {
   const auto tap = Tap::Make("/no such directory");
   EXPECT_TRUE(absl::IsFailedPrecondition(tap.status()));
-  EXPECT_THAT(std::string(tap.status().message()), HasSubstr("/no such directory/tap_"));
+  EXPECT_THAT(std::string(tap.status().message()), HasSubstr("/no such directory: "));
 }
 
 }  // namespace
