@@ -50,7 +50,8 @@ absl::Status RoundStore::Open(const Assignment& assignment) {
                     IsOwnAddress(assignment.master_addr) ? assignment.master_addr : "");
   options.access->vouched = options_.store_sealed;
   options.access->any_user = options_.spec.any_user;
-  options.sealing_key = SealingKey(assignment.comm_secret);
+  // Another node's proxy seals its stream.
+  if (assignment.num_nodes > 1) options.sealing_key = SealingKey(assignment.comm_secret);
   HLAUNCH_ASSIGN_OR_RETURN(store_, C10dServer::Start(std::move(ports_.store), options));
   return absl::OkStatus();
 }

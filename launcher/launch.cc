@@ -88,6 +88,13 @@ std::string ExecProgram(const char* program, char** argv) {
 
 std::string ExecAgentProgram(char** argv) { return ExecProgram("hlaunch-agent", argv); }
 
+// Returns whether the other program is installed: a job of one node is possible without it.
+bool HasAgentProgram() {
+  const auto places = PlacesOfProgram(PathOfThisProgram(), "hlaunch-agent");
+  return std::any_of(places.begin(), places.end(),
+                     [](const std::string& place) { return ::access(place.c_str(), X_OK) == 0; });
+}
+
 int BecomeAgentProgram(char** argv, const std::string& token, KeeperLink keeper,
                        const EventHook& hook) {
   std::string link = keeper.ForExec(), events = hook.ForExec();
@@ -238,7 +245,8 @@ int RunOptions(char** argv, const Options& options, const Environment& environme
   EventHook hook = kept.ok() ? EventHook::FromEnv() : BeginHook(options.output.on_event);
   const auto run = [&](KeeperLink keeper) {
     tasks.Leave();  // The keeper has them now.
-    if (NeedsGrpc(*spec) && !connect) {
+    const bool apart = HearsAnybody(options, *spec) && HasAgentProgram();
+    if (!connect && (NeedsGrpc(*spec) || apart)) {
       return BecomeAgentProgram(argv, token, std::move(keeper), hook);
     }
     BindWorkers(options, *spec);

@@ -5,6 +5,7 @@
 
 import pathlib
 import shutil
+import struct
 
 import jobs
 import lab
@@ -62,6 +63,30 @@ class EmptyRoot(jobs.JobTest):
                                       "PATH": "/bin:/usr/bin:/sbin:/usr/sbin"})
         for run in runs:
             self.assert_said(run, f"knows 'head'; getent says {self.nodes[0].ip}")
+
+
+class Addresses(jobs.JobTest):
+    """Programs that hear users or hosts who prove nothing have other addresses in each run."""
+
+    def setUp(self):
+        if not WORKER.exists():
+            self.skipTest("the programs are not static (HLAUNCH_STATIC)")
+        super().setUp()
+
+    def test_programs(self):
+        position_independent = 3  # ET_DYN
+        for program in ("hlaunch-agent", "hlaunchd", "hlaunch-pmix"):
+            with open(lab.BIN / program, "rb") as file:
+                kind = struct.unpack_from("<H", file.read(64), 16)[0]
+            self.assertEqual(kind, position_independent, program)
+
+    def test_the_agent_of_one_node(self):
+        say = ["--no-python", "sh", "-c", "readlink /proc/$PPID/exe"]
+        for words, program in (([], "hlaunch"), (["--metrics-port", 0], "hlaunch-agent"),
+                               (["--any-user"], "hlaunch-agent")):
+            run = self.nodes[0].start(lab.HLAUNCH, *words, *say)
+            self.assert_done([run], jobs.OK, 20)
+            self.assertEqual(pathlib.Path(run.out.strip()).name, program, str(run))
 
 
 class OldKernel(jobs.JobTest):

@@ -20,4 +20,9 @@ HostLoss DecideHostLoss(const Options& options) {
   return of_its_nodes && options.policy.max_restarts > 0 ? HostLoss::kWait : HostLoss::kEnd;
 }
 
+bool HearsAnybody(const Options& options, const JobSpec& spec) {
+  return options.output.metrics.has_value() || options.output.status_page.has_value() ||
+         spec.store.server.access.has_value() || spec.worker.any_user;
+}
+
 }  // namespace hlaunch

@@ -110,4 +110,9 @@ HostLoss DecideHostLoss(const Options& options);
 inline bool NeedsGrpc(JobMode mode) { return mode != JobMode::kSingleNode; }
 inline bool NeedsGrpc(const JobSpec& spec) { return NeedsGrpc(spec.mode); }
 
+// Returns whether users or hosts that prove nothing are heard in this node's part: by the metrics,
+// the status page, or a store and MPI servers for all users. It runs in `hlaunch-agent` then, whose
+// addresses are others in each run. Pure.
+bool HearsAnybody(const Options& options, const JobSpec& spec);
+
 }  // namespace hlaunch

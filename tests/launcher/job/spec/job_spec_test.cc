@@ -53,6 +53,19 @@ absl::StatusOr<JobSpec> Make(std::vector<const char*> words, std::vector<std::st
   return MakeJobSpec(Read(std::move(words)), Environment(std::move(env)), probes);
 }
 
+TEST(HearsAnybody, WhereMetricsAPageOrAStoreForOthersIsWanted) {
+  const auto hears = [](std::vector<const char*> words) {
+    const Options options = Read(std::move(words));
+    return HearsAnybody(options, MakeJobSpec(options, Environment(), FakeProbes()).value());
+  };
+  EXPECT_FALSE(hears({"a"}));
+  EXPECT_FALSE(hears({"--nproc-per-node", "8", "a"}));
+  EXPECT_TRUE(hears({"--metrics-port", "0", "a"}));
+  EXPECT_TRUE(hears({"--status-page", "0", "a"}));
+  EXPECT_TRUE(hears({"--store-allow", "all", "a"}));
+  EXPECT_TRUE(hears({"--any-user", "a"}));
+}
+
 TEST(DecideHostLoss, AJobThatMayRestartOutlivesTheHostOfItsRendezvous) {
   struct {
     std::vector<const char*> words;
