@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -82,7 +83,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
         folded_([this](int fd, std::string bytes) { Push(fd, std::move(bytes)); }),
         fold_timer_(loop),
         partial_timer_(loop),
-        buffer_(kReadSize) {
+        buffer_(std::make_unique_for_overwrite<char[]>(kReadSize)) {
     const char* journal_stream = std::getenv(kEnvJournalStream);
     out_ = {out_fd, ConsoleStyleOf(out_fd), nullptr, IsJournal(out_fd, journal_stream)};
     err_ = {err_fd, ConsoleStyleOf(err_fd), nullptr, IsJournal(err_fd, journal_stream)};
@@ -368,9 +369,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
 
   // Returns how many bytes were read; 0 if none is available or the stream has ended.
   size_t ReadOnce(Stream& stream) {
-    const ssize_t n = ::read(stream.fd.native_handle(), buffer_.data(), buffer_.size());
+    const ssize_t n = ::read(stream.fd.native_handle(), buffer_.get(), kReadSize);
     if (n > 0) {
-      const absl::string_view bytes(buffer_.data(), static_cast<size_t>(n));
+      const absl::string_view bytes(buffer_.get(), static_cast<size_t>(n));
       bytes_read_ += bytes.size();
       if (stream.tail != nullptr) stream.tail->Add(bytes);
       StreamRoute& route = stream.route;
@@ -414,8 +415,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   bool awaits_partial_ = false;
   // By PlaceOf: the stream whose line without an end was shown there last. Its worker owns it.
   std::map<int, Stream*> partial_;
-  std::unique_ptr<OutputSink> files_;  // Made when the first stream goes to a file.
-  std::vector<char> buffer_;
+  std::unique_ptr<OutputSink> files_;     // Made when the first stream goes to a file.
+  const std::unique_ptr<char[]> buffer_;  // Not filled first: a silent job never touches it.
   std::map<int, Worker> workers_;
   uint64_t bytes_read_ = 0;
 };

@@ -112,10 +112,10 @@ void ReadSignals(Keeper* keeper) {
 
 // Handles one message. Returns false if there is none.
 bool ReadLink(Keeper* keeper) {
-  std::vector<char> message(kMaxDeathReportBytes);
-  const ssize_t n = ::recv(keeper->link.get(), message.data(), message.size(), MSG_DONTWAIT);
+  char message[kMaxDeathReportBytes];  // Not filled first: most messages are short.
+  const ssize_t n = ::recv(keeper->link.get(), message, sizeof message, MSG_DONTWAIT);
   if (n > 0) {
-    const absl::string_view text(message.data(), static_cast<size_t>(n));
+    const absl::string_view text(message, static_cast<size_t>(n));
     if (const std::optional<Instant> until = DecodeSignOfLife(text)) {
       keeper->fence.Allow(*until, MonotonicClock().Now());
     } else if (text == kBegunWord) {
