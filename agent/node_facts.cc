@@ -85,13 +85,16 @@ std::vector<int> AllowedCpus() {
   CPU_ZERO_S(size, set.get());
   std::vector<int> cpus;
   if (::sched_getaffinity(0, size, set.get()) != 0) return cpus;
-  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
+  const int count = CPU_COUNT_S(size, set.get());
+  for (int cpu = 0; static_cast<int>(cpus.size()) < count; ++cpu) {
     if (CPU_ISSET_S(static_cast<size_t>(cpu), size, set.get())) cpus.push_back(cpu);
   }
   return cpus;
 }
 
 int PhysicalCores(const std::vector<int>& cpus, const std::string& root) {
+  const std::string threads = absl::StrCat(root, "/sys/devices/system/cpu/smt/active");
+  if (FirstLine(threads) == "0") return static_cast<int>(cpus.size());
   std::set<std::string> cores;
   for (const int cpu : cpus) {
     // Both threads of a core have the same line, "0,64".

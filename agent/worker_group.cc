@@ -89,7 +89,7 @@ struct WorkerGroup::State {
   const Assignment assignment;
   OutputRelay& relay;
   const Events events;
-  const MemoryKills kills_before = ReadMemoryKills();
+  const MemoryKills kills_before = CountMemoryKills();
   asio::io_context& loop;
   LastWords last_words;
   asio::steady_timer kill_timer;

@@ -333,7 +333,9 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   if (options->detach && options->detached_directory.empty()) {
     return Detach(argc, argv, *options, environment, surroundings);
   }
-  BlockAgentSignals(options->worker.signals_to_handle);
+  if (!options->worker.signals_to_handle.empty()) {
+    BlockAgentSignals(options->worker.signals_to_handle);
+  }
   WipeFromEnvironment(kEnvToken);
   SetLogLevel(options->output.log_level);
   if (options->output.json) SetLogJson();
@@ -458,7 +460,7 @@ int Launch(int argc, char** argv, const ConnectFn& connect,
   if (argc > 1 && absl::string_view(argv[1]) == "-pmi_args") return RefuseSingletonSpawn();
   NameAfterProgram();
   NoteOwnPython(argv[0]);
-  ChooseNameServices();
+  if (connect) ChooseNameServices();
   DoWithoutOpenSslModules();
   const bool as_other = IsMpirunName(argv[0]) || IsDeepspeedName(argv[0]);
   const CommandRow* const row = as_other ? nullptr : FindCommand(argc, argv);

@@ -27,6 +27,11 @@ std::string Environment::Get(absl::string_view name) const {
   return "";
 }
 
+bool Environment::HasAny(absl::string_view start) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [start](const std::string& entry) { return absl::StartsWith(entry, start); });
+}
+
 std::vector<std::string> Environment::Without(absl::string_view name) const {
   const std::string start = absl::StrCat(name, "=");
   std::vector<std::string> rest;

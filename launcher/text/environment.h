@@ -25,6 +25,9 @@ class Environment {
   // variables alike.
   std::string Get(absl::string_view name) const;
 
+  // Returns whether a variable is set whose name begins with `start`.
+  bool HasAny(absl::string_view start) const;
+
   // Returns all entries except that of `name`.
   std::vector<std::string> Without(absl::string_view name) const;
 

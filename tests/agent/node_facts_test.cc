@@ -40,6 +40,15 @@ TEST_F(NodeFactsTest, CountsHyperThreadsOnce) {
   EXPECT_EQ(PhysicalCores({1, 2}, root_), 2);
 }
 
+TEST_F(NodeFactsTest, ReadsOneFileWhereNoCoreHasTwoThreads) {
+  PutSiblings(0, "0,1");  // Not looked at.
+  PutSiblings(1, "0,1");
+  Put("/sys/devices/system/cpu/smt/active", "0");
+  EXPECT_EQ(PhysicalCores({0, 1}, root_), 2);
+  Put("/sys/devices/system/cpu/smt/active", "1");
+  EXPECT_EQ(PhysicalCores({0, 1}, root_), 1);
+}
+
 TEST_F(NodeFactsTest, CountsCpusOfUnknownTopology) {
   EXPECT_EQ(PhysicalCores({0, 1, 2}, root_), 3);
 }

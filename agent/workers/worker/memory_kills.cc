@@ -63,7 +63,9 @@ void Tighten(std::optional<uint64_t> limit, std::optional<uint64_t>& tightest) {
 
 }  // namespace
 
-MemoryKills ReadMemoryKills(const std::string& root) {
+namespace {
+
+MemoryKills Read(const std::string& root, bool with_limits) {
   MemoryKills kills;
   kills.host = Counter(ReadFile(root + "/proc/vmstat"), "oom_kill");
   const Place place = FindPlace(root);
@@ -75,12 +77,20 @@ MemoryKills ReadMemoryKills(const std::string& root) {
       kills.cgroup = Counter(
           ReadFile(folder + (place.v2 ? "/memory.events" : "/memory.oom_control")), "oom_kill");
     }
-    const std::string limit =
-        ReadFile(folder + (place.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
-    Tighten(Number(limit), kills.limit_bytes);
-    if (path.empty()) return kills;
+    if (with_limits) {
+      const std::string limit =
+          ReadFile(folder + (place.v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+      Tighten(Number(limit), kills.limit_bytes);
+    }
+    if (path.empty() || (kills.cgroup && !with_limits)) return kills;
   }
 }
+
+}  // namespace
+
+MemoryKills CountMemoryKills(const std::string& root) { return Read(root, false); }
+
+MemoryKills ReadMemoryKills(const std::string& root) { return Read(root, true); }
 
 KillVerdict ExplainKill(const MemoryKills& before, const MemoryKills& after) {
   const auto grew = [](std::optional<uint64_t> b, std::optional<uint64_t> a) {

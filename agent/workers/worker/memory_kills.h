@@ -21,6 +21,9 @@ struct MemoryKills {
 // replaces "/".
 MemoryKills ReadMemoryKills(const std::string& root = "");
 
+// The same without the limits, which only the reading after a death has to have.
+MemoryKills CountMemoryKills(const std::string& root = "");
+
 struct KillVerdict {
   bool out_of_memory = false;
   std::string

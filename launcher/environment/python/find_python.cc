@@ -162,7 +162,7 @@ std::string PythonBeside(const std::string& argv0, const std::string& program,
   // A caller may give any name; only one that leads to this program says where it lies.
   if (fs::equivalent(called, program, error)) places = LinksFrom(Absolute(called));
   const fs::path bin = fs::path(program).parent_path();
-  places.push_back(bin / "hlaunch");
+  if (places.empty() || places.back().parent_path() != bin) places.push_back(bin / "hlaunch");
   // hlaunch-agent lies in libexec/hlaunch/ of an installation.
   if (bin.parent_path().filename() == "libexec") {
     places.emplace_back(PlacesOfProgram(program, "hlaunch").back());

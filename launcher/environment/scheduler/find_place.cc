@@ -68,6 +68,15 @@ int ParentOf(int pid) {
   return absl::SimpleAtoi(words.front(), &parent) ? parent : 0;
 }
 
+// Returns whether Slurm or an mpirun has left variables whose meaning depends on the processes
+// above this one.
+bool NamesProcesses(const Environment& environment) {
+  for (const absl::string_view start : {"SLURM_", "OMPI_", "MPI", "PMI", "MV2_"}) {
+    if (environment.HasAny(start)) return true;
+  }
+  return false;
+}
+
 // Returns true if this process is in another pid namespace than the host's, whose number is fixed:
 // PROC_PID_INIT_INO of the kernel's include/linux/proc_ns.h.
 bool HasOwnPids() {
@@ -113,11 +122,12 @@ Surroundings SurroundingsOfThisProcess(Environment environment) {
   Surroundings surroundings;
   surroundings.environment = std::move(environment);
   surroundings.host = HostName();
+  surroundings.own_pids = HasOwnPids();
+  if (!NamesProcesses(surroundings.environment)) return surroundings;
   for (int pid = ::getpid(); pid > 0 && surroundings.ancestors.size() < kMaxDepth;
        pid = ParentOf(pid)) {
     surroundings.ancestors.push_back(pid);
   }
-  surroundings.own_pids = HasOwnPids();
   return surroundings;
 }
 

@@ -22,10 +22,11 @@ namespace hlaunch {
 // The facts from which a place is found. A value: tests make their own.
 struct Surroundings {
   Environment environment;
-  std::string host;            // This host's own name.
-  std::vector<int> ancestors;  // The pids of this process and its ancestors.
-  std::string root;            // Prefix of the names of files that are read; empty: this machine's.
-  bool own_pids = false;       // A container hides the processes outside of it.
+  std::string host;  // This host's own name.
+  // The pids of this process and its ancestors; none where no variable of Slurm or MPI is set.
+  std::vector<int> ancestors;
+  std::string root;       // Prefix of the names of files that are read; empty: this machine's.
+  bool own_pids = false;  // A container hides the processes outside of it.
   // Never start other nodes from here, nor a worker in another task.
   bool alone = false;
 };

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <sstream>
 
 #include "absl/strings/match.h"
@@ -43,6 +44,8 @@ void AddOnce(std::string literal, std::vector<std::string>* literals) {
 }
 
 FoundHost AskResolver(const std::string& host, int family) {
+  static std::once_flag chosen;
+  std::call_once(chosen, ChooseNameServices);
   addrinfo hints = {};
   hints.ai_family = family;
   hints.ai_socktype = SOCK_STREAM;

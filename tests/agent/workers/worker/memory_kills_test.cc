@@ -38,6 +38,17 @@ TEST_F(MemoryKillsTest, ReadsVersion2) {
   EXPECT_EQ(kills.limit_bytes, uint64_t{2} << 30);
 }
 
+TEST_F(MemoryKillsTest, CountsWithoutLimits) {
+  Write("/proc/vmstat", "oom_kill 3\n");
+  Write("/proc/self/cgroup", "0::/job/step\n");
+  Write("/sys/fs/cgroup/job/memory.events", "oom_kill 1\n");
+  Write("/sys/fs/cgroup/job/memory.max", "2147483648\n");
+  const MemoryKills kills = CountMemoryKills(root_);
+  EXPECT_EQ(kills.host, 3u);
+  EXPECT_EQ(kills.cgroup, 1u);
+  EXPECT_FALSE(kills.limit_bytes.has_value());
+}
+
 TEST_F(MemoryKillsTest, ReadsVersion1) {
   Write("/proc/self/cgroup", "4:memory,cpu:/job\n0::/\n");
   Write("/sys/fs/cgroup/memory/job/memory.oom_control",

@@ -1068,11 +1068,18 @@ TEST(CheckFirstTask, LetsOneTaskOfAStepStartHosts) {
 }
 
 TEST(SurroundingsOfThisProcess, HasItselfAndItsAncestorsTheNearestFirst) {
-  const Surroundings here = SurroundingsOfThisProcess(Environment({"A=1"}));
-  ASSERT_GE(here.ancestors.size(), 2U);
-  EXPECT_EQ(here.ancestors[0], ::getpid());
-  EXPECT_EQ(here.ancestors[1], ::getppid());
-  EXPECT_EQ(here.environment.Get("A"), "1");
+  for (const char* variable : {"SLURM_TASK_PID=1", "OMPI_COMM_WORLD_SIZE=2", "PMI_SIZE=2",
+                               "PMIX_RANK=0", "MPI_LOCALNRANKS=2", "MV2_COMM_WORLD_SIZE=2"}) {
+    const Surroundings here = SurroundingsOfThisProcess(Environment({"A=1", variable}));
+    ASSERT_GE(here.ancestors.size(), 2U) << variable;
+    EXPECT_EQ(here.ancestors[0], ::getpid());
+    EXPECT_EQ(here.ancestors[1], ::getppid());
+    EXPECT_EQ(here.environment.Get("A"), "1");
+  }
+}
+
+TEST(SurroundingsOfThisProcess, DoesNotReadAncestorsThatNothingIsAskedOf) {
+  EXPECT_THAT(SurroundingsOfThisProcess(Environment({"A=1", "WORLD_SIZE=2"})).ancestors, IsEmpty());
 }
 
 TEST(FindPlace, FindsNothingWhereNothingIs) {
