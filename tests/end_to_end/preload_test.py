@@ -256,6 +256,52 @@ class Accidents(Preloading):
     def test_a_module_leaves_a_descriptor_open(self):
         self.starts_normally(MODULE + "LEFT = open('/dev/full', 'w')\n", "it leaves /dev/full open")
 
+    def test_a_module_holds_a_file_that_it_reads(self):
+        """All ranks would read on from one place."""
+        self.starts_normally(MODULE + "HELD = open(__file__)\n", r"it leaves \S+preloaded.py open")
+
+    def test_a_module_reads_all_variables(self):
+        for reads in ("dict(os.environ)", "os.environ.copy()", "list(os.environ.items())"):
+            with self.subTest(reads):
+                self.starts_normally(MODULE + f"SEEN = {reads}\n", "preloaded reads all variables")
+
+    def test_a_module_has_random_numbers_of_its_own(self):
+        for makes in ("random.Random()", "numpy.random.default_rng()", "numpy.random.RandomState()"):
+            with self.subTest(makes):
+                self.starts_normally(MODULE + f"import {makes.split('.')[0]}\nOWN = {makes}\n",
+                                     r"preloaded.OWN would give all ranks the same random numbers")
+
+    def test_a_module_has_a_temporary_folder(self):
+        self.starts_normally(MODULE + "import tempfile\nHELD = tempfile.TemporaryDirectory()\n",
+                             "the first rank to end would remove its temporary folder")
+
+    def test_a_module_changes_what_a_fork_does_not_keep(self):
+        for does, says in (("os.chdir('/')", "it changes the working directory"),
+                           ("sys.path.insert(0, '/added')", "it puts folders before the script's"),
+                           ("signal.alarm(1000)", "it sets a timer")):
+            with self.subTest(does):
+                self.starts_normally(MODULE + f"import signal, sys\n{does}\n", says)
+
+    def test_a_module_changes_variables(self):
+        self.modules(MODULE + "os.environ.update(NEW='1', CHANGED='2')\nos.environ.pop('GONE')\n")
+        script = self.write("sees.py", """
+            import os, preloaded
+            print("MADE", preloaded.PID != os.getpid(), *map(os.environ.get, ("NEW", "CHANGED", "GONE")))
+            """)
+        run = self.hlaunch(script, nproc=1, env={"CHANGED": "1", "GONE": "1"})
+        self.assert_done([run], jobs.OK, 60)
+        self.assertIn("MADE True 1 2 None", run.out, str(run))
+
+    def test_a_module_sees_the_scripts_file(self):
+        self.modules(MODULE + "import __main__\nSEEN = __main__.__file__\n")
+        script = self.write("sees.py", """
+            import os, preloaded
+            print("MADE", preloaded.PID != os.getpid(), preloaded.SEEN == __file__, flush=True)
+            """)
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertIn("MADE True True", run.out, str(run))
+
     def test_a_module_ends_python_where_no_rank_is(self):
         self.starts_normally(MODULE + "import sys\n'RANK' in dict(os.environ) or os._exit(3)\n",
                              "it ends Python")
@@ -450,6 +496,48 @@ class Words(Preloading):
         run = self.hlaunch(script, preload="auto", nproc=1)
         self.assert_done([run], jobs.OK, 60)
         self.assertIn("MADE True False", run.out, str(run))
+
+    def test_auto_leaves_what_stands_behind_code_to_the_ranks(self):
+        """That code may set what the module reads: variables, sys.path, a filter of warnings."""
+        self.write("modules/numpy.py", MODULE + "SEEN = os.environ.get('SEEN')\n")
+        self.write("boot.py", "import os\nos.environ['SEEN'] = 'yes'\n")
+        for begins in ('os.environ["SEEN"] = "yes"', 'os.environ.update(SEEN="yes")', "import boot",
+                       'for name in ("SEEN",):\n    os.environ[name] = "yes"',
+                       'class Setup:\n    os.environ["SEEN"] = "yes"'):
+            with self.subTest(begins):
+                script = self.write("sets.py", f"import os\n{begins}\nimport numpy\n"
+                                    "print('MADE', numpy.PID != os.getpid(), numpy.SEEN)\n")
+                run = self.hlaunch(script, preload="auto", nproc=1)
+                self.assert_done([run], jobs.OK, 60)
+                self.assertIn("MADE False yes", run.out, str(run))
+                self.assert_said(run, "ranks import numpy themselves: the script runs other code")
+
+    def test_auto_reads_on_behind_statements_that_do_nothing(self):
+        self.write("modules/numpy.py", MODULE)
+        script = self.write("names.py", """
+            \"\"\"A script.\"\"\"
+            from __future__ import annotations
+            import os
+            from typing import TYPE_CHECKING
+            if TYPE_CHECKING:
+                import no_such_module
+            LIMIT: int = 3
+            NAMES = {"a": [LIMIT, -1], "b": f"{LIMIT}"}
+            def helper(value=LIMIT):
+                return os.environ.setdefault("A", value)
+            class Helper(object):
+                limit = LIMIT
+                def act(self):
+                    helper()
+            try:
+                import numpy
+            except ImportError:
+                raise SystemExit("no numpy")
+            print("MADE", numpy.PID != os.getpid(), flush=True)
+            """)
+        run = self.hlaunch(script, preload="auto", nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertIn("MADE True", run.out, str(run))
 
 
 if __name__ == "__main__":

@@ -112,6 +112,8 @@ MENDED = {
     "torchmetrics.utilities.prints": "int(os.environ.get('LOCAL_RANK', 0))",
 }
 
+ALL = "all variables"
+LOOKS_FOR_ITS_OWN = ("tqdm",)  # In all variables.
 QUIET_LIMIT = 60.0  # A module that imports nothing more for so many seconds is given up.
 READABLE = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 PR_SET_PDEATHSIG = 1
@@ -140,9 +142,14 @@ def serve_until_forked():
     libc = ctypes.CDLL(None)
     kinds = [kind_of(fd) for fd in range(3)]
     sys.path[:0] = plan.first_path
-    began = time.time()
-    names = plan.names if plan.names != ["auto"] else in_a_child(plan.imports)
-    loaded = preload(link, libc, plan, names)
+    began, given = time.time(), dict(os.environ)
+    names = plan.names
+    if names == ["auto"]:
+        names, later = in_a_child(plan.imports)
+        for name in later:
+            link.say("skip", name, plan.why_later)
+    with plan.file_of_main():
+        loaded = preload(link, libc, plan, names)
     for folder in plan.first_path:
         sys.path.remove(folder)
         sys.path_importer_cache.pop(folder, None)
@@ -156,7 +163,9 @@ def serve_until_forked():
         words, fds = link.take()
         if words[0] != "check" and fork(link, fds):
             words, fds = link.take()
-            return link, libc, words, fds, kinds, loaded
+            changed = {name: os.environ.get(name) for name in {*given, *os.environ}
+                       if os.environ.get(name) != given.get(name)}
+            return link, libc, words, fds, kinds, loaded, changed
         if files is None:  # Only now: the first ranks do not wait for it.
             files = stamps(began)
         if words[0] == "check":
@@ -217,19 +226,30 @@ class Plan:
             path = os.path.join(os.path.dirname(path), os.readlink(path))
         return os.path.realpath(path)
 
+    why_later = "the script runs other code before it, which may change what it sees"
+
+    def file_of_main(self):
+        return MainFile(self.script if self.kind == "script" else None)
+
     def imports(self):
-        """The modules of KNOWN that the script imports by itself, in its order."""
-        return [name for name in self.all_imports() if name.partition(".")[0] in KNOWN]
+        """The modules of KNOWN that the script imports by itself, in its order: those which it
+        imports before all else, and those behind its first statement that may do something."""
+        first, later = self.all_imports()
+        return [[name for name in names if name.partition(".")[0] in KNOWN]
+                for names in (first, later)]
 
     def all_imports(self):
+        """All modules that the script imports, parted likewise."""
         import ast
-        found = []
+        first, later = {}, {}
+        found = first
         for node in top_level(ast.parse(self._source()), ast):
-            if isinstance(node, ast.Import):
-                found.extend(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                found.append(node.module)
-        return list(dict.fromkeys(found))
+            for name in imported_by(node, ast):
+                if name not in first:
+                    found[name] = None
+            if not does_nothing(node, ast):
+                found = later
+        return list(first), list(later)
 
     def _source(self):
         if self.kind == "code":
@@ -248,28 +268,99 @@ class Plan:
         return spec.origin
 
 
+class MainFile:
+    """Modules see the script's file in __main__, as they do while it runs."""
+
+    def __init__(self, file):
+        self.file, self.main = file, sys.modules["__main__"]
+
+    def __enter__(self):
+        if self.file is not None:
+            self.main.__file__ = self.file
+
+    def __exit__(self, *_):
+        vars(self.main).pop("__file__", None)
+
+
 def top_level(tree, ast):
     for node in tree.body:
-        yield node
         if isinstance(node, ast.Try):
             for inner in top_level(node, ast):
                 yield inner
+            for inner in (*node.handlers, *node.orelse, *node.finalbody):
+                yield inner
+        else:
+            yield node
+
+
+def imported_by(node, ast):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return [node.module]
+    return []
+
+
+def does_nothing(node, ast):
+    """Whether a module that is imported behind this statement sees what it would see before it. The
+    statement may name things, and import modules of KNOWN and of Python itself: no other one, which
+    may set variables of the environment, and no call."""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        names = imported_by(node, ast)
+        return bool(names) and all(is_trusted(name.partition(".")[0]) for name in names)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        parts = [node.args, *node.decorator_list]
+    elif isinstance(node, ast.ClassDef):
+        parts = [*node.bases, *node.keywords, *node.decorator_list, *node.body]
+    elif isinstance(node, ast.If):
+        never = getattr(node.test, "attr", getattr(node.test, "id", "")) == "TYPE_CHECKING"
+        parts = node.orelse if never else [node.test, *node.body, *node.orelse]
+    elif isinstance(node, ast.ExceptHandler):
+        parts = node.body
+    elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr, ast.Pass)):
+        parts = list(ast.iter_child_nodes(node))
+    elif isinstance(node, ast.Raise):
+        return True  # Nothing is imported behind it.
+    elif isinstance(node, ast.stmt):
+        return False
+    else:
+        return not acts(node, ast)
+    return all(does_nothing(part, ast) for part in parts)
+
+
+def acts(expression, ast):
+    """Whether it calls something, or changes a thing that has another name as well."""
+    return any(isinstance(node, (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)) or
+               isinstance(node, (ast.Attribute, ast.Subscript)) and
+               not isinstance(node.ctx, ast.Load)
+               for node in ast.walk(expression))
+
+
+def is_trusted(name):
+    """Whether it is of KNOWN, or a module of Python itself and no file that has its name."""
+    from importlib.machinery import PathFinder
+    if name in KNOWN or name in sys.builtin_module_names:
+        return True
+    spec = PathFinder.find_spec(name)
+    folder = os.path.dirname(os.__file__)
+    return spec is not None and spec.origin is not None and os.path.dirname(spec.origin) in (
+        folder, os.path.join(folder, name), os.path.join(folder, "lib-dynload"))
 
 
 def in_a_child(make):
-    """What make() returns, a list of words, without what it imports; empty if it fails."""
+    """What make() returns, two lists of words, without what it imports; empty if it fails."""
     reads, writes = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(writes, "\0".join(make()).encode())
+            os.write(writes, "\n".join("\0".join(words) for words in make()).encode())
         finally:
             os._exit(0)
     os.close(writes)
     text = os.read(reads, 65536).decode()
     os.close(reads)
     os.waitpid(child, 0)
-    return text.split("\0") if text else []
+    return [words.split("\0") if words else [] for words in text.partition("\n")[::2]]
 
 
 def preload(link, libc, plan, names):
@@ -349,13 +440,17 @@ class Ticks:
 
 
 def watched(names, found):
-    """A class for os.environ that records who asks for one of these names."""
+    """A class for os.environ that records who asks for one of these names, or for all there are."""
 
     class Environ(type(os.environ)):
         def __getitem__(self, name):
             if name in names:
                 found.append((name, who_asks()))
             return super().__getitem__(name)
+
+        def __iter__(self):
+            found.append((ALL, who_asks()))
+            return super().__iter__()
 
     return Environ
 
@@ -369,7 +464,7 @@ def who_asks():
 
 def try_import(name, plan, tick):
     """Imports it, and returns why it must not stay; empty if it may."""
-    before = descriptors()
+    before, folder, modules = descriptors(), os.getcwd(), set(sys.modules)
     ticks, asked, plain = Ticks(tick), [], type(os.environ)
     sys.meta_path.insert(0, ticks)
     os.environ.__class__ = watched(plan.unshared, asked)
@@ -382,9 +477,20 @@ def try_import(name, plan, tick):
         if ticks in sys.meta_path:
             sys.meta_path.remove(ticks)
     for variable, who in asked:
+        if variable == ALL and (name.partition(".")[0] in KNOWN or
+                                who.partition(".")[0] in LOOKS_FOR_ITS_OWN or
+                                is_trusted(who.partition(".")[0])):
+            continue
         if who not in MENDED:
             return "%s reads %s while it is imported" % (who, variable)
-    return why_not_to_fork(before) or why_not_ours(name, plan)
+    if os.getcwd() != folder:
+        return "it changes the working directory"
+    if sys.path[:len(plan.first_path)] != plan.first_path:
+        return "it puts folders before the script's into sys.path"
+    why = why_not_to_fork(before) or why_not_ours(name, plan)
+    if not why and name.partition(".")[0] not in KNOWN:
+        why = why_not_to_share(set(sys.modules) - modules)
+    return why
 
 
 def why_not_ours(name, plan):
@@ -399,7 +505,7 @@ def top_modules():
     """The names of modules that are in no package, and the file or the folder of each."""
     for name, module in list(sys.modules.items()):
         path = file_of(module)
-        if path and "." not in name:
+        if path and "." not in name and name != "__main__":
             is_package = hasattr(module, "__path__")
             yield name, os.path.dirname(path) if is_package else path
 
@@ -414,6 +520,10 @@ def why_not_to_fork(before):
     with open("/proc/self/task/%d/children" % os.getpid()) as file:
         if file.read().strip():
             return "it starts processes"
+    signal = sys.modules.get("signal")
+    if signal is not None and any(signal.getitimer(timer) != (0, 0) for timer in (
+            signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)):
+        return "it sets a timer"  # A fork has none.
     for number in descriptors() - before:
         why = why_not_open(number)
         if why:
@@ -431,6 +541,42 @@ def why_not_to_fork(before):
     return ""
 
 
+def why_not_to_share(names):
+    """What of these modules would be equal in all ranks, or go with the first one that ends."""
+    known = {top: is_trusted(top) for top in {name.partition(".")[0] for name in names}}
+    for name in names:
+        module = sys.modules[name]
+        if known[name.partition(".")[0]] or not file_of(module):
+            continue
+        for word, value in list(vars(module).items()):
+            if is_generator(value):
+                return "%s.%s would give all ranks the same random numbers" % (name, word)
+    finalize = getattr(sys.modules.get("weakref"), "finalize", None)
+    for entry in list(getattr(finalize, "_registry", {}).values()):
+        owner = getattr(getattr(entry, "func", None), "__self__", None)
+        if getattr(owner, "__name__", "") == "TemporaryDirectory":
+            return "the first rank to end would remove its temporary folder"
+    return ""
+
+
+def is_generator(value):
+    """Whether it has a state of random numbers of its own, which mend() does not renew."""
+    kinds, renewed = [], []
+    random, numpy, torch = (sys.modules.get(name) for name in ("random", "numpy.random", "torch"))
+    if random is not None:
+        kinds.append(random.Random)
+        renewed.append(random._inst)
+    if hasattr(numpy, "RandomState"):
+        kinds += [numpy.Generator, numpy.RandomState]
+        renewed.append(numpy.mtrand._rand)
+    if hasattr(torch, "default_generator"):
+        kinds.append(torch.Generator)
+        renewed.append(torch.default_generator)
+    # Of its type only: to ask the value itself may be what a lazy one waits for.
+    return (issubclass(type(value), tuple(kinds)) and type(value).__name__ != "SystemRandom" and
+            not any(value is one for one in renewed))
+
+
 def descriptors():
     numbers = os.listdir("/proc/self/fd")  # Also the one by which they are listed.
     return {number for number in numbers if os.path.lexists("/proc/self/fd/" + number)}
@@ -441,8 +587,8 @@ def why_not_open(number):
     mode = os.fstat(int(number)).st_mode
     with open("/proc/self/fdinfo/" + number) as file:
         flags = [int(line.split()[1], 8) for line in file if line.startswith("flags:")][0]
-    if path in READABLE or (stat.S_ISREG(mode) and flags & os.O_ACCMODE == os.O_RDONLY):
-        return ""
+    if path in READABLE or (stat.S_ISDIR(mode) and flags & os.O_ACCMODE == os.O_RDONLY):
+        return ""  # A file would have one place from which all ranks read.
     return "it leaves %s open" % path
 
 
@@ -521,8 +667,9 @@ def become_between(link, sockets, writes):
     return False
 
 
-def begin(link, libc, words, fds, kinds, loaded):
-    """Makes this process what a rank is before its Python reads the script."""
+def begin(link, libc, words, fds, kinds, loaded, changed):
+    """Makes this process what a rank is before its Python reads the script, but for the modules that
+    were `loaded`, and the variables that these have `changed`."""
     agent, cpus, entries = int(words[1]), words[2], words[3:]
     coerced = coerced_locale()
     os.environ.clear()
@@ -530,6 +677,11 @@ def begin(link, libc, words, fds, kinds, loaded):
         name, _, value = entry.partition("=")
         os.environ[name] = value
     os.environ.update(coerced)
+    for name, value in changed.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
     die_with(libc, agent)
     link.socket.close()
     held = len(fds) > 3 and fds[0] != 3  # A module has the number of MPI's descriptor.
@@ -639,10 +791,13 @@ def preview(names, kind, script):
     sys.path[:0] = plan.first_path
     automatic = names == "auto"
     standard = set(getattr(sys, "stdlib_module_names", ())) | set(sys.builtin_module_names)
-    for name in plan.all_imports() if automatic else plan.names:
+    first, later = plan.all_imports() if automatic else (plan.names, [])
+    for name in first + later:
         top = name.partition(".")[0]
         if top in UNFIT:
             why = UNFIT[top]
+        elif name in later and top in KNOWN:
+            why = plan.why_later
         elif automatic and top not in KNOWN:
             why = "" if top in standard else "auto does not know it; it can be named"
             if not why:
