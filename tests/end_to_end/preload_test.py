@@ -86,6 +86,24 @@ class Sameness(Preloading):
         self.same(WORKER, nproc=1)
 
 
+    def test_the_collector_of_garbage_works_as_ever(self):
+        self.modules(MODULE + "import gc\nWHILE_IMPORTED = gc.get_threshold()[0]\n")
+        script = self.write("collects.py", """
+            import gc, preloaded
+            print(gc.isenabled(), gc.get_threshold(), preloaded.WHILE_IMPORTED > 10 ** 6, flush=True)
+            """)
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(run.out, "True (700, 10, 10) True\n", str(run))
+
+    def test_a_module_that_sets_the_collector_has_set_it(self):
+        self.modules(MODULE + "import gc\ngc.set_threshold(5000, 20, 30)\n")
+        script = self.write("collects.py", "import gc, preloaded\nprint(gc.get_threshold())\n")
+        run = self.hlaunch(script, nproc=1)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(run.out, "(5000, 20, 30)\n", str(run))
+
+
 class Restarts(Preloading):
     def test_ranks_of_later_rounds_are_forked_from_the_same_process(self):
         script = self.write("fails.py", """
