@@ -265,7 +265,20 @@ class Accidents(Preloading):
 
     def test_a_module_starts_a_thread(self):
         self.starts_normally(MODULE + "import threading, time\nthreading.Thread(target=time.sleep, "
-                                      "args=(1,), daemon=True).start()\n", "it starts threads")
+                                      "args=(60,), daemon=True).start()\n", "it starts threads")
+
+    def test_a_module_ends_its_threads_before_a_fork(self):
+        """As OpenBLAS does, which starts them again in a rank that multiplies."""
+        self.modules(MODULE + textwrap.dedent("""
+            import threading
+            over = threading.Event()
+            thread = threading.Thread(target=over.wait, daemon=True)
+            thread.start()
+            os.register_at_fork(before=lambda: (over.set(), thread.join()))
+            """))
+        run = self.hlaunch(WORKER)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.forked(run), [True, True], str(run))
 
     def test_a_module_reads_the_rank(self):
         self.starts_normally(MODULE + "RANK = os.environ.get('LOCAL_RANK')\n",

@@ -115,6 +115,7 @@ MENDED = {
 ALL = "all variables"
 LOOKS_FOR_ITS_OWN = ("tqdm",)  # In all variables.
 QUIET_LIMIT = 60.0  # A module that imports nothing more for so many seconds is given up.
+ENDING_TIME = 1.0  # In which threads end that a fork has ended.
 NO_COLLECTIONS = 10 ** 9  # Objects; those of an import are a thousandth of it.
 READABLE = ("/dev/null", "/dev/random", "/dev/urandom", "/dev/zero")
 PR_SET_PDEATHSIG = 1
@@ -530,7 +531,7 @@ def file_of(module):
 
 
 def why_not_to_fork(before):
-    if len(os.listdir("/proc/self/task")) > 1:
+    if not is_one_thread():
         return "it starts threads"
     with open("/proc/self/task/%d/children" % os.getpid()) as file:
         if file.read().strip():
@@ -592,6 +593,32 @@ def is_generator(value):
             not any(value is one for one in renewed))
 
 
+def is_one_thread():
+    """Some libraries, OpenBLAS among them, end their threads before a fork, and start them again in
+    whichever process needs them: so the threads that count are those which a fork leaves."""
+    if threads() == 1:
+        return True
+    import warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's own, of a fork with threads.
+        child = os.fork()
+    if child == 0:
+        os._exit(0)
+    deadline = time.monotonic() + ENDING_TIME
+    ended = False
+    while time.monotonic() < deadline and not (ended and threads() == 1):
+        ended = ended or os.waitpid(child, os.WNOHANG)[0] == child
+        time.sleep(0.001)
+    if not ended:
+        os.kill(child, SIGKILL)
+        os.waitpid(child, 0)
+    return ended and threads() == 1
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
 def descriptors():
     numbers = os.listdir("/proc/self/fd")  # Also the one by which they are listed.
     return {number for number in numbers if os.path.lexists("/proc/self/fd/" + number)}
@@ -637,7 +664,7 @@ def fork(link, sockets):
     the process between them and the server has ended, once the agent hears of them: so they are its
     children."""
     why, made = "", b""
-    if len(os.listdir("/proc/self/task")) > 1:
+    if not is_one_thread():
         why = "it has threads now"
     else:
         reads, writes = os.pipe()
