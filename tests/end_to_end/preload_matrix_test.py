@@ -4,8 +4,9 @@
 """--preload changes nothing: programs run with and without it, and their output, log files, other
 files, exit codes and hlaunch's own lines are compared. The ranks with it must be forked ones.
 
-HLAUNCH_AT_LENGTH runs all programs, otherwise those marked `soon`; HLAUNCH_MATRIX_ONLY=WORD only
-those with that word in their name."""
+HLAUNCH_AT_LENGTH runs all programs, otherwise those marked `soon`, and some of them with each torch
+of ~/.cache/hlaunch, or with HLAUNCH_MATRIX_TORCH; HLAUNCH_MATRIX_ONLY=WORD only those with that word
+in their name."""
 
 import collections
 import contextlib
@@ -28,7 +29,8 @@ PROGRAMS = lab.WORKERS / "preload"
 MODULES = "preloaded"
 AT_LENGTH = bool(os.environ.get("HLAUNCH_AT_LENGTH"))
 ONLY = os.environ.get("HLAUNCH_MATRIX_ONLY", "")
-TORCH = os.environ.get("HLAUNCH_TORCH2_PYTHON", "/root/.cache/hlaunch/torch-newest/bin/python")
+CACHED = pathlib.Path("~/.cache/hlaunch").expanduser()
+TORCH = os.environ.get("HLAUNCH_TORCH2_PYTHON", str(CACHED / "torch-newest/bin/python"))
 
 # What differs, and why: (program, line's first word) -> reason. The manual's page has the same rows.
 DIFFERENCES = {
@@ -478,6 +480,45 @@ class WithTorch(MatrixTest):
             ("facts", 0, "float32", 2), ("loads_by_fork", 0, "25.0", 1), ("loads_by_spawn", 0, "25.0", 1),
             ("loads_by_forkserver", 0, "25.0", 1), ("spawns", 0, "process 0", 1), ("fails", 1, "shapes cannot", 1),
             ("compiles", 0, "True", 1), ("shares_threads", 0, "True 2", 1))))
+
+
+@unittest.skipUnless(AT_LENGTH, "takes minutes for each torch")
+class WithEachTorch(MatrixTest):
+    """The same programs where they have imported torch, with every torch that is here."""
+
+    FACTS = {("state.py", name) for name in STATES}
+    ENDINGS = {("endings.py", name, code) for name, code in (
+        ("code_7", 7), ("code_text", 1), ("code_at_once", 9), ("thread_at_exit", 0), ("daemon_thread_at_exit", 0),
+        ("at_exit", 3), ("raises", 1), ("raises_in_a_thread", 0), ("own_hook", 1), ("interrupt", 128 + signal.SIGINT),
+        ("terminate", 128 + signal.SIGTERM), ("registered_dump", 0),
+        ("segfault_with_faulthandler", 128 + signal.SIGSEGV))}
+    CHILDREN = {("children.py", name) for name in (
+        "pool_by_fork", "pool_by_spawn", "pool_by_forkserver", "executor", "forks", "daemonises", "title",
+        "becomes_itself", "other_programs")}
+    STREAMS = {("streams.py", name) for name in ("partial_lines", "logs", "one_descriptor", "many_lines")}
+    TORCH = {("with_torch.py", *rest) for rest in (
+        ("facts",), ("trains",), ("loads_by_fork",), ("loads_by_spawn",), ("loads_by_forkserver",), ("spawns",),
+        ("fails", 1), ("compiles",), ("shares_threads",))}
+
+    def test_programs(self):
+        pythons = sorted(CACHED.glob(os.environ.get("HLAUNCH_MATRIX_TORCH", "torch-2.*") + "/bin/python"))
+        self.assertTrue(pythons)
+        for python in pythons:
+            with self.subTest(python.parent.parent.name):
+                self.programs({"python": str(python), "preload": "torch", "env": {"WITH_TORCH": "1"}})
+
+    def programs(self, common):
+        programs = set().union(self.FACTS, self.ENDINGS, self.CHILDREN, self.STREAMS, self.TORCH)
+        for words in sorted(programs, key=str):
+            two = words[0] == "state.py" or words[1] == "trains"
+            self.matrix(Case(*words, nproc=2 if two else 1, **common))
+        dies = 128 + signal.SIGABRT
+        by_variable = {**common, "env": {**common["env"], "PYTHONFAULTHANDLER": "1"}}
+        self.matrix(
+            Case("endings.py", "segfault", 128 + signal.SIGSEGV, "Segmentation fault", **by_variable),
+            Case("endings.py", "abort", dies, "Fatal Python error", flags=("-X", "dev"), **common),
+            Case("endings.py", "handled", 128 + signal.SIGTERM, act=stop_by(signal.SIGTERM), nproc=1, **common),
+            Case("streams.py", "reads_lines", stdin=b"one\ntwo", options=("--stdin=0",), nproc=1, **common))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 """How long ranks wait for their imports under torchrun and hlaunch, with and without --preload.
 
     tests/bench/launch/warm_start.py [--python PYTHON] [--script torch|lightning|MODULE] [--ranks 8]
-                                     [--runs 3] [--work 4] [--calls] [--only WORD]
+                                     [--runs 3] [--work 4] [--calls] [--only WORD] [--all]
 
 PYTHON has the module, and torch for torchrun. In each run all ranks wait behind their imports for
 --work seconds; then rank 1 (of one rank: rank 0) ends with 1, and in the second round all ranks wait
@@ -19,9 +19,14 @@ for each other behind their imports and end well. The launchers take turns. Prin
 
 --calls runs each launcher once more under strace, and prints how many calls that name files
 (openat, stat, readlink and their like) a whole job makes: what a network file system has to answer.
+
+--all does so for torch and Lightning with eight ranks, and for torch with one, with the environments
+that tests/run makes, and says which aims are met. On two cores that are quiet it takes five minutes.
 """
 
 import argparse
+import collections
+import dataclasses
 import os
 import pathlib
 import re
@@ -35,6 +40,21 @@ import time
 
 HLAUNCH = pathlib.Path(os.environ.get("HLAUNCH_BIN", "build/bin")).resolve() / "hlaunch"
 MODULES = {"lightning": "lightning.pytorch"}
+CACHED = pathlib.Path("~/.cache/hlaunch").expanduser()
+PYTHONS = {"torch": os.environ.get("HLAUNCH_TORCH2_PYTHON", f"{CACHED}/torch-newest/bin/python"),
+           "lightning": os.environ.get("HLAUNCH_STOCK_PYTHON", f"{CACHED}/stock-3/bin/python")}
+Figures = collections.namedtuple("Figures", "start restart ended processor memory read")
+# Module and ranks -> what is wanted of the figures of torchrun, hlaunch, and hlaunch --preload.
+AIMS = {
+    ("torch", 8): lambda torchrun, _, warm: {
+        "torch, 8 ranks: start, as a part of torchrun's": (warm.start / torchrun.start, 0.22),
+        "torch, 8 ranks: seconds from a rank's end to all behind imports": (warm.ended, 0.4)},
+    ("lightning", 8): lambda torchrun, _, warm: {
+        "Lightning, 8 ranks: start, as a part of torchrun's": (warm.start / torchrun.start, 0.22),
+        "Lightning, 8 ranks: seconds from a rank's end to all behind imports": (warm.ended, 0.5)},
+    ("torch", 1): lambda _, cold, warm: {
+        "torch, 1 rank: seconds of the start more than without --preload": (warm.start - cold.start, 0.02)},
+}
 SCRIPT = """
 import os
 import time
@@ -59,6 +79,16 @@ if count == "0":
         raise SystemExit(1)
     time.sleep(60)
 """
+
+
+@dataclasses.dataclass
+class Job:
+    module: str
+    ranks: int
+    python: str
+
+    def __str__(self):
+        return f"{self.ranks} rank{'s'[:self.ranks > 1]}, import {self.module}"
 
 
 def processes_below(root):
@@ -102,15 +132,15 @@ def lines(path):
     return path.read_text(encoding="ascii").splitlines() if path.exists() else []
 
 
-def measure(command, script, options):
+def measure(command, script, ranks, work):
     with tempfile.TemporaryDirectory() as folder:
         place = pathlib.Path(folder)
         (place / "script.py").write_text(script, encoding="utf-8")
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
         with subprocess.Popen([*command, str(place / "script.py")], cwd=folder, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as job:
-            wait_until(lambda: len(lines(place / "behind0")) == options.ranks, job, "the first round")
-            time.sleep(options.work)  # hlaunch makes forks for the next round meanwhile.
+            wait_until(lambda: len(lines(place / "behind0")) == ranks, job, "the first round")
+            time.sleep(work)  # hlaunch makes forks for the next round meanwhile.
             memory, read = held(job.pid)
             (place / "go").touch()
             wait_until(lambda: len(lines(place / "died")) == 1, job, "the death")
@@ -123,8 +153,8 @@ def measure(command, script, options):
             sys.exit(f"{' '.join(command)} ended with {job.returncode}:\n{told}")
         first, second = (max(map(float, lines(place / f"behind{count}"))) for count in "01")
         died = float(lines(place / "died")[0].split()[1])
-        return (first - began, second - died, second - ended,
-                after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, memory, read)
+        return Figures(first - began, second - died, second - ended,
+                       after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, memory, read)
 
 
 def file_calls(command, script):
@@ -141,6 +171,36 @@ def file_calls(command, script):
         return int(total[3])
 
 
+def launchers_of(job, only):
+    words = ["--nproc-per-node", str(job.ranks), "--max-restarts", "1"]
+    every = {
+        "torchrun": [job.python, "-m", "torch.distributed.run", "--standalone", *words],
+        "hlaunch": [str(HLAUNCH), *words, "--preload", "off"],
+        "hlaunch --preload": [str(HLAUNCH), *words, "--preload", job.module],
+    }
+    return {name: command for name, command in every.items() if name.startswith(only)}
+
+
+def compare(job, options):
+    """The median figures of each launcher."""
+    os.environ["PYTHON_EXEC"] = job.python
+    script = SCRIPT.replace("MODULE", job.module)
+    launchers = launchers_of(job, options.only)
+    figures = {name: [] for name in launchers}
+    for _ in range(options.runs):
+        for name, command in launchers.items():
+            figures[name].append(measure(command, script, job.ranks, options.work))
+    print(f"{job}, medians of {options.runs}")
+    medians = {name: Figures(*map(statistics.median, zip(*runs))) for name, runs in figures.items() if runs}
+    if medians:
+        print_figures(medians)
+    if options.calls:
+        for name, command in launchers.items():
+            print(f"{name:20}{file_calls(command, script):10} calls with a file's name")
+    print(flush=True)
+    return medians
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--python", default=sys.executable)
@@ -150,40 +210,29 @@ def main():
     parser.add_argument("--work", type=float, default=4)
     parser.add_argument("--calls", action="store_true")
     parser.add_argument("--only", default="", help="only launchers whose name begins so")
+    parser.add_argument("--all", action="store_true",
+                        help="torch and Lightning with eight ranks and torch with one, in this order, by the "
+                             "environments of the tests, and which of the aims are met")
     options = parser.parse_args()
-    os.environ["PYTHON_EXEC"] = options.python
-    module = MODULES.get(options.module, options.module)
-    script = SCRIPT.replace("MODULE", module)
-    words = ["--nproc-per-node", str(options.ranks), "--max-restarts", "1"]
-    if options.ranks == 1:
-        os.environ.setdefault("OMP_NUM_THREADS", "1")  # Else torch starts threads and is left out.
-    launchers = {
-        "torchrun": [options.python, "-m", "torch.distributed.run", "--standalone", *words],
-        "hlaunch": [str(HLAUNCH), *words, "--preload", "off"],
-        "hlaunch --preload": [str(HLAUNCH), *words, "--preload", module],
-    }
-    launchers = {name: words for name, words in launchers.items() if name.startswith(options.only)}
-    figures = {name: [] for name in launchers}
-    for _ in range(options.runs):
-        for name, command in launchers.items():
-            figures[name].append(measure(command, script, options))
-    print(f"{options.ranks} ranks, import {module}, medians of {options.runs}")
-    if options.runs:
-        print_figures(figures)
-    if options.calls:
-        if not shutil.which("strace"):
-            sys.exit("--calls needs strace")
-        for name, command in launchers.items():
-            print(f"{name:20}{file_calls(command, script):10} calls with a file's name")
+    if options.calls and not shutil.which("strace"):
+        sys.exit("--calls needs strace")
+    if not options.all:
+        compare(Job(MODULES.get(options.module, options.module), options.ranks, options.python), options)
+        return
+    print(f"load before: {os.getloadavg()[0]:.2f}, {os.cpu_count()} cores")
+    aims = {}
+    for name, aim in AIMS.items():
+        medians = compare(Job(MODULES.get(name[0], name[0]), name[1], PYTHONS[name[0]]), options)
+        aims.update(aim(medians["torchrun"], medians["hlaunch"], medians["hlaunch --preload"]))
+    for what, (found, most) in aims.items():
+        print(f"{what:66}{found:8.3f}  at most {most:5.2f}  {'met' if found <= most else 'MISSED'}")
 
 
-def print_figures(figures):
+def print_figures(medians):
     print(f"{'':20}{'start':>10}{'restart':>10}{'ended':>10}{'processor':>12}{'memory':>12}{'read':>12}")
-    for name, runs in figures.items():
-        start, restart, ended, processor, memory, read = (statistics.median(column)
-                                                          for column in zip(*runs))
-        print(f"{name:20}{start:8.2f} s{restart:8.2f} s{ended:8.2f} s{processor:10.2f} s"
-              f"{memory:8.0f} MiB{read:8.0f} MiB")
+    for name, of in medians.items():
+        print(f"{name:20}{of.start:8.2f} s{of.restart:8.2f} s{of.ended:8.2f} s{of.processor:10.2f} s"
+              f"{of.memory:8.0f} MiB{of.read:8.0f} MiB")
 
 
 if __name__ == "__main__":

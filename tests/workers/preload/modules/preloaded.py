@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
-"""A module that a job may preload: it brings parts of the standard library, and numpy if WITH_NUMPY is
-set, and knows in which process it was imported."""
+"""A module that a job may preload: it brings parts of the standard library, and numpy or torch if
+WITH_NUMPY or WITH_TORCH is set, and knows in which process it was imported."""
 
 import asyncio
 import concurrent.futures
@@ -24,9 +24,14 @@ if "WITH_NUMPY" in os.environ:
 else:
     numpy = None
 
+if "WITH_TORCH" in os.environ:
+    import torch
+else:
+    torch = None
+
 IMPORTED_IN = os.getpid()
 USED = (asyncio, concurrent.futures, decimal, json, locale, logging, multiprocessing.pool, pickle, random,
-        subprocess, tempfile, threading, warnings, numpy)
+        subprocess, tempfile, threading, warnings, numpy, torch)
 
 
 def tell():
