@@ -59,12 +59,13 @@ Command WorkerCommand(const WorkerSpec& spec, const Assignment& assignment, int 
   Command command;
   const OtherProgram* const other =
       OtherProgramOf(spec.others, assignment.first_rank + local_rank, assignment.world_size);
-  command.argv = WorkerArgv(other == nullptr ? spec.argv : other->argv, local_rank);
+  command.env = WorkerEnv(assignment, local_rank, spec, facts);
+  command.argv = WorkerArgv(other == nullptr ? spec.argv : other->argv, local_rank,
+                            spec.place_in_words ? &command.env : nullptr);
   if (static_cast<size_t>(local_rank) < spec.stand_ins.size()) {
     const std::vector<std::string>& words = spec.stand_ins[static_cast<size_t>(local_rank)];
     command.argv.insert(command.argv.begin(), words.begin(), words.end());
   }
-  command.env = WorkerEnv(assignment, local_rank, spec, facts);
   command.as_a_shell = true;
   const bool own_place = other != nullptr && !other->directory.empty();
   command.working_directory = own_place ? other->directory : spec.directory;

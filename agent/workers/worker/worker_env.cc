@@ -80,28 +80,55 @@ size_t NameLength(absl::string_view text) {
   return static_cast<size_t>(end - text.begin());
 }
 
-// Removes `$local_rank` or `${local_rank}` from the start of `text`; returns false if it is not
-// there.
-bool ConsumeLocalRank(absl::string_view* text) {
+// Names in arguments that stand for a value of the worker's environment.
+constexpr std::pair<const char*, const char*> kPlaceWords[] = {
+    {"rank", kEnvRank},
+    {"node_rank", kEnvNodeRank},
+    {"nnodes", kEnvGroupWorldSize},
+    {"world_size", kEnvWorldSize},
+    {"master_addr", kEnvMasterAddr},
+    {"master_port", kEnvMasterPort},
+};
+
+// The value of NAME in `env`, a list of NAME=value; null if it is not there.
+const std::string* EntryOf(const std::vector<std::string>& env, absl::string_view name) {
+  const auto entry = std::find_if(env.begin(), env.end(), [name](const std::string& one) {
+    return NameOf(one) == name && name.size() < one.size();
+  });
+  return entry == env.end() ? nullptr : &*entry;
+}
+
+// Removes `${NAME}` or, for the local rank, also `$local_rank`, from the start of `text`. Returns
+// the value that stands for it; null if nothing was removed.
+std::optional<std::string> ConsumePlace(absl::string_view* text, int local_rank,
+                                        const std::vector<std::string>* env) {
   absl::string_view rest = *text;
-  if (!absl::ConsumePrefix(&rest, "$")) return false;
+  if (!absl::ConsumePrefix(&rest, "$")) return std::nullopt;
   const bool braced = absl::ConsumePrefix(&rest, "{");
-  if (rest.substr(0, NameLength(rest)) != "local_rank") return false;
-  rest.remove_prefix(NameLength(rest));
-  if (braced && !absl::ConsumePrefix(&rest, "}")) return false;
-  *text = rest;
-  return true;
+  const absl::string_view name = rest.substr(0, NameLength(rest));
+  rest.remove_prefix(name.size());
+  if (braced && !absl::ConsumePrefix(&rest, "}")) return std::nullopt;
+  std::optional<std::string> value;
+  if (name == "local_rank") value = absl::StrCat(local_rank);
+  for (const auto& [word, variable] : kPlaceWords) {
+    if (env == nullptr || !braced || name != word) continue;
+    const std::string* const entry = EntryOf(*env, variable);
+    if (entry != nullptr) value = entry->substr(absl::string_view(variable).size() + 1);
+  }
+  if (value) *text = rest;
+  return value;
 }
 
 // Follows the rules of Python's string.Template, which torchrun uses, except that `$$` is not
 // halved: `sh -c 'kill $$'` needs both.
-std::string SubstituteLocalRank(absl::string_view word, int local_rank) {
+std::string SubstitutePlace(absl::string_view word, int local_rank,
+                            const std::vector<std::string>* env) {
   std::string out;
   while (!word.empty()) {
     if (absl::ConsumePrefix(&word, "$$")) {
       out.append("$$");
-    } else if (ConsumeLocalRank(&word)) {
-      absl::StrAppend(&out, local_rank);
+    } else if (const auto value = ConsumePlace(&word, local_rank, env)) {
+      out.append(*value);
     } else {
       out.push_back(word.front());
       word.remove_prefix(1);
@@ -326,9 +353,10 @@ bool IsGiven(absl::string_view name, const WorkerSpec& spec) {
   return std::find(env.begin(), env.end(), entry) != env.end();
 }
 
-std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank) {
+std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank,
+                                    const std::vector<std::string>* env) {
   std::vector<std::string> own = argv;
-  for (size_t i = 1; i < own.size(); ++i) own[i] = SubstituteLocalRank(own[i], local_rank);
+  for (size_t i = 1; i < own.size(); ++i) own[i] = SubstitutePlace(own[i], local_rank, env);
   return own;
 }
 

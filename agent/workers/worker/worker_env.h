@@ -54,8 +54,11 @@ std::string ChosenDefaults(const Assignment& assignment, const WorkerSpec& spec,
                            const NodeFacts& facts);
 
 // Returns the worker's command: `argv` with `${local_rank}` and `$local_rank` in the arguments
-// replaced by its local rank, as torchrun does. Unlike torchrun, it leaves `$$` as it is. Pure.
-std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank);
+// replaced by its local rank, as torchrun does. Unlike torchrun, it leaves `$$` as it is. If `env`,
+// the worker's environment, is given, the values of its variables replace `${rank}`,
+// `${node_rank}`, `${nnodes}`, `${world_size}`, `${master_addr}` and `${master_port}`. Pure.
+std::vector<std::string> WorkerArgv(const std::vector<std::string>& argv, int local_rank,
+                                    const std::vector<std::string>* env = nullptr);
 
 // How many ranks run each program of a job. The programs in `others` get the last ranks, and the
 // first program gets the rest. If no rank is left, the first program is not in the result. Pure.

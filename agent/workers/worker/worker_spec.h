@@ -87,6 +87,7 @@ struct WorkerSpec {
   bool virtual_local_rank = false;  // LOCAL_RANK is 0, and each worker sees one device.
   bool starts_others = false;       // The only worker starts the others itself and has no rank.
   bool keep_env = false;            // No inherited variable is removed.
+  bool place_in_words = false;      // ${rank} and others in argv are replaced, see WorkerArgv.
   std::set<std::string> compat;     // Additional sets of variables, such as "openmpi".
   std::optional<StdinTo> stdin_to;  // Unset: the user did not say; nothing reads it.
   std::optional<uint64_t> descriptor_limit;  // Soft limit; unset: hlaunch's own.

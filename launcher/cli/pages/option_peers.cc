@@ -124,6 +124,7 @@ constexpr OptionPeer kPeers[] = {
     {"--signals-to-handle", "same; better: a signal that nobody can pass on is refused",
      "`--forward-signals`"},
     {"--pass-local-rank", "as `torch.distributed.launch` does for old scripts", ""},
+    {"--place-in-words", "better: beside `${local_rank}`, which is always replaced", ""},
     {"--use-env", "as `torch.distributed.launch`", ""},
     {"--virtual-local-rank", "same", ""},
     {"--mpi", "better: [MPI programs](mpi.md) run", "always, for its own MPI"},

@@ -523,6 +523,19 @@ TEST(WorkerArgv, SubstitutesTheLocalRankAsTorchrunDoes) {
   }
 }
 
+TEST(WorkerArgv, SubstitutesThePlaceOnlyIfItIsTold) {
+  const std::vector<std::string> argv = {
+      "${rank}", "${rank} of ${world_size} $rank ${RANK} $${rank}",
+      "tcp://${master_addr}:${master_port}", "${node_rank}/${nnodes}/${local_rank}", "${home}"};
+  const std::vector<std::string> env = {"RANK=5",      "WORLD_SIZE=8",       "MASTER_ADDR=10.0.0.1",
+                                        "NODE_RANK=1", "GROUP_WORLD_SIZE=2", "MASTER_PORT=29500"};
+  EXPECT_THAT(WorkerArgv(argv, 1, &env), ElementsAre("${rank}", "5 of 8 $rank ${RANK} $${rank}",
+                                                     "tcp://10.0.0.1:29500", "1/2/1", "${home}"));
+  EXPECT_EQ(WorkerArgv(argv, 1)[1], argv[1]);
+  const std::vector<std::string> without_a_rank = {"NODE_RANK=1"};
+  EXPECT_EQ(WorkerArgv(argv, 1, &without_a_rank)[1], argv[1]);
+}
+
 std::vector<OtherProgram> TwoOthers() {
   return {{1, {"./b"}, {"A=2", "C=3"}, ""}, {2, {"./c"}, {}, "/data"}};
 }
