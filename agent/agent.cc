@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -190,6 +191,8 @@ class Agent::Impl final : public RendezvousClient::Listener {
     updates_.BeginRound(assignment.round);
     result_.store_port = assignment.worker_store ? 0 : assignment.master_port;
     result_.restarts = assignment.restart_count;
+    result_.ranks.resize(static_cast<size_t>(options_.spec.nproc));
+    std::iota(result_.ranks.begin(), result_.ranks.end(), assignment.first_rank);
     news_.RoundStarts(assignment, options_.spec.nproc);
     WorkerGroup::Events events;
     events.on_failure = [this, assignment](WorkerFailure failure) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "agent/agent_options.h"
@@ -27,6 +28,7 @@ struct AgentResult {
   absl::Status end;                // Why there is no outcome; OK if there is one.
   // Port where hlaunch served the last round's master store; 0 if it did not.
   uint16_t store_port = 0;
+  std::vector<Rank> ranks;    // Of this node in its last round; empty if it ran none.
   int restarts = 0;           // The restart count of this node's last round.
   std::string saved_imports;  // What a preload has saved on this node, for people.
 };

@@ -54,9 +54,9 @@ void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult&
   outcome.reason = std::string(result.end.message());
   if (result.outcome) outcome = *result.outcome;
   const Instant now = MonotonicClock().Now();
-  const ReportFacts facts = {spec.job_id,        HostName(),        spec.policy.max_restarts,
-                             result.store_port,  WallMillis(),      goodput.Ran(now),
-                             goodput.Whole(now), goodput.restarts()};
+  const ReportFacts facts = {spec.job_id,        HostName(),         spec.policy.max_restarts,
+                             result.store_port,  WallMillis(),       goodput.Ran(now),
+                             goodput.Whole(now), goodput.restarts(), result.ranks};
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(facts.whole + kClockSkew);
   const std::string json = JsonReport(facts, outcome);
   const absl::Status kept =

@@ -209,6 +209,16 @@ class OnTwoNodes(WithTorch):
                          [{str(rank): [True, f"hello {rank} of 4"] for rank in ranks}
                           for ranks in ((0, 1), (2, 3))])
 
+    def test_each_node_learns_its_ranks_and_what_failed_elsewhere(self):
+        runs = [self.begin(CALLS, "program", "raises", "--nodes", 2, "any", f"{self.nodes[0].ip}:29500",
+                           node=node) for node in range(2)]
+        self.assert_done(runs, jobs.OK, 120)
+        told = [self.answers(run) for run in runs]
+        self.assertEqual(sorted(sorted(each["program"]) for each in told), [["0", "1"], ["2", "3"]])
+        for each in told:
+            self.assertEqual(each["raises"], {"failed": "raises", "first": 1, "failures": {
+                "1": [1, 1, "ValueError: hello was planted"]}}, self.told(runs))
+
 
 # Lines as torch's own tests of its launcher have them, and whether they succeed.
 LINES = (

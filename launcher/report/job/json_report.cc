@@ -168,6 +168,7 @@ std::string JsonReport(const ReportFacts& facts, const Outcome& outcome) {
       {"seconds_running", Seconds(facts.ran)},
       {"seconds_of_restarts", restart_times},
       {"excluded", outcome.excluded},
+      {"ranks", facts.ranks},
       {"history", history},
       {"advice", Text(AdviceFor(outcome, facts.store_port))}};
   return report.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";

@@ -23,6 +23,7 @@ struct ReportFacts {
   // how long each restart took.
   Duration ran = {}, whole = {};
   std::vector<Duration> restarts = {};
+  std::vector<Rank> ranks = {};  // Of the node that writes the report, in its last round.
 };
 
 // Returns the final report for programs: one JSON object with the members that manual/report.md

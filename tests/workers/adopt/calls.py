@@ -3,7 +3,7 @@
 """Calls torch's elastic_launch with functions and programs, as users do, and prints what came back
 as one JSON object. Knows nothing of hlaunch.
 
-Usage: calls.py PLANT... [--nodes N RANK ENDPOINT]
+Usage: calls.py PLANT... [--nodes N RANK|any ENDPOINT]
 """
 
 import json
@@ -62,6 +62,9 @@ def config(restarts=0):
         return LaunchConfig(1, 1, 2, run_id="t", rdzv_backend="c10d", max_restarts=restarts,
                             rdzv_endpoint="localhost:0", monitor_interval=0.1)
     nodes, rank, endpoint = sys.argv[sys.argv.index("--nodes") + 1:][:3]
+    if rank == "any":
+        return LaunchConfig(int(nodes), int(nodes), 2, run_id="t", rdzv_backend="c10d",
+                            max_restarts=restarts, rdzv_endpoint=endpoint)
     return LaunchConfig(int(nodes), int(nodes), 2, run_id="t", rdzv_backend="static",
                         rdzv_endpoint=endpoint, max_restarts=restarts,
                         rdzv_configs={"rank": int(rank)}, local_addr="127.0.0.1")

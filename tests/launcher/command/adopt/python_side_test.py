@@ -141,6 +141,10 @@ class Words(unittest.TestCase):
         self.assertNotIn("--log-dir", plain(config))
         self.assertEqual(words.made_folder(config), made)
 
+        for wanted in {"redirects": Std.ALL}, {"tee": {0: Std.OUT}}:  # Files that somebody reads.
+            config = Newest(1, 1, 2, logs_specs=DefaultLogsSpecs(made, **wanted))
+            self.assertEqual((plain(config)["--log-dir"], words.made_folder(config)), (made, None))
+
         class Mine(DefaultLogsSpecs):
             """A plugin."""
         self.refused(Newest(1, 1, 2, logs_specs=Mine()), "logs_specs Mine .*DefaultLogsSpecs")

@@ -33,7 +33,9 @@ WorkerFailure TimedFailure(Rank rank, int exit_code, int signal = 0) {
 }
 
 TEST(JsonReport, TellsOfSuccess) {
-  const Json report = Json::parse(JsonReport({"17", "node0", 3, 0, 1'700'000'000'000}, {}));
+  const Json report =
+      Json::parse(JsonReport({"17", "node0", 3, 0, 1'700'000'000'000, {}, {}, {}, {2, 3}}, {}));
+  EXPECT_EQ(report["ranks"], Json::parse("[2, 3]"));
   EXPECT_EQ(report["outcome"], "succeeded");
   EXPECT_EQ(report["job_id"], "17");
   EXPECT_EQ(report["exit_code"], 0);

@@ -158,9 +158,8 @@ class Folder:
 
 def run_program(program, config, entrypoint, words, line):
     """Runs a program in all ranks; returns {global rank: None} of this node's ranks."""
-    first = int(config.rdzv_configs.get("rank", 0)) * config.nproc_per_node
-    values = {first + local: None for local in range(config.nproc_per_node)}
-    return run_in(Folder(), program, config, entrypoint, words, line, lambda _: values)
+    return run_in(Folder(), program, config, entrypoint, words, line,
+                  lambda _, told: {rank: None for rank in told.get("ranks", ())})
 
 
 def run_function(program, config, entrypoint, packed, words):
@@ -170,7 +169,8 @@ def run_function(program, config, entrypoint, packed, words):
         file.write(packed)
     line = ["--stdin=none", "--no-python", sys.executable or "python3", "-u",
             os.path.join(HERE, "call.py"), folder.path]
-    return run_in(folder, program, config, entrypoint, words, line, outcome.values)
+    return run_in(folder, program, config, entrypoint, words, line,
+                  lambda path, _: outcome.values(path))
 
 
 def run_in(folder, program, config, entrypoint, words, line, values):
@@ -185,7 +185,7 @@ def run_in(folder, program, config, entrypoint, words, line, values):
         code = run_child(program, ["torchrun", *ALWAYS, *words, "--report", report, *line],
                          environment(), config)
         if code == 0:
-            return values(folder.path)
+            return values(folder.path, outcome.read_report(report))
         failed = outcome.failure(entrypoint, code, report, logs, began)
         raise failed
     finally:

@@ -40,12 +40,16 @@ def failure(entrypoint, code, report, logs, began):
             known[worker["rank"]] = worker
     if not known:
         return JobFailed(f"hlaunch: {told.get('reason') or 'the job failed'} (exit code {code})")
-    return ChildFailedError(
-        name=getattr(entrypoint, "__name__", None) or str(entrypoint),
-        failures={rank: ProcessFailure(local_rank=worker.get("local_rank") or 0,
-                                       pid=worker.get("pid") or 0, exitcode=exit_code(worker),
-                                       error_file=error_file(logs, worker, told, began))
-                  for rank, worker in known.items()})
+    failures = {}
+    for rank, worker in known.items():
+        file = error_file(logs, worker, told, began)
+        failures[rank] = ProcessFailure(local_rank=worker.get("local_rank") or 0,
+                                        pid=worker.get("pid") or 0, exitcode=exit_code(worker),
+                                        error_file=file)
+        if not file and worker.get("exception"):  # As of a worker on another host.
+            failures[rank].message = worker["exception"]
+    return ChildFailedError(name=getattr(entrypoint, "__name__", None) or str(entrypoint),
+                            failures=failures)
 
 
 def read_report(path):

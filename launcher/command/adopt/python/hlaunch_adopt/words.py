@@ -76,10 +76,14 @@ def _which(streams):
 
 
 def made_folder(config):
-    """Returns the log folder that torch named and made itself; None if the user named one."""
+    """Returns the log folder that torch named and made itself, and that nobody will look into; None
+    if the user named one, or wants files, which are found by torch's name for it."""
     import os.path
     import tempfile
-    folder = getattr(config.logs_specs, "_root_log_dir", None)
+    specs = config.logs_specs
+    folder = getattr(specs, "_root_log_dir", None)
+    if any(_which(getattr(specs, name, 0) or 0) for name in ("_redirects", "_tee")):
+        return None
     own = (folder and os.path.dirname(folder) == tempfile.gettempdir()
            and os.path.basename(folder).startswith("torchelastic_"))
     return folder if own else None
