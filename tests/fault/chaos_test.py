@@ -3,12 +3,13 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Injects random faults into a job whose workers record what they do. rounds_check has the rules.
 
-    chaos_test.py [--faults N] [--seed S] [WithService|Embedded]
+    chaos_test.py [--faults N] [--seed S] [--loss-limit L] [WithService|Embedded]
 
 Three nodes of two workers each, with a rendezvous as a service (WithService) or within node0's
 agent (Embedded). A process that ends is started again, as a scheduler would do. After each fault
-the job must train on all nodes again, and what ended must have printed why. Without options: a few
-short faults.
+the job must train on all nodes again, only what the fault concerned may have ended, and what ended
+must have printed why. A machine that stood still itself meanwhile excuses an end. Without options:
+a few short faults.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import pathlib
 import random
 import signal
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -31,9 +33,31 @@ import rounds_check
 WORKER = str(lab.WORKERS / "chaos_worker.py")
 PACKAGE = lab.BIN.parent / "python"
 PER_NODE = 2
-OPTIONS = ["--shutdown-timeout", 0.5, "--last-call", 0.5, "--max-restarts", 1000000, "--preflight",
+DEADLY = [fault.__name__ for fault in faults.DEADLY]
+OPTIONS = ["--shutdown-timeout", 0.5, "--last-call", 3, "--max-restarts", 1000000, "--preflight",
            "off"]
 FEW = 10  # Faults in the normal suite.
+
+
+class Standstill(threading.Thread):
+    """Measures how long this machine kept a process from running that wanted to."""
+
+    STEP = 0.02
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self._longest = 0
+
+    def run(self):
+        while True:
+            began = time.monotonic()
+            time.sleep(self.STEP)
+            self._longest = max(self._longest, time.monotonic() - began - self.STEP)
+
+    def take(self):
+        """The longest standstill since the last call."""
+        longest, self._longest = self._longest, 0
+        return longest
 
 
 class Training:
@@ -87,7 +111,7 @@ class Training:
 class Chaos(lab.LabTest):
     trainers = slice(0, 3)  # The nodes that train.
     nodes_of_a_round, per_node = "2:3", PER_NODE
-    loss_limit, margin = 2, 6
+    loss_limit = margin = None  # As the command line says.
 
     def options(self):
         """The options that tell the job where it meets and how long it waits."""
@@ -98,12 +122,19 @@ class Chaos(lab.LabTest):
         super().setUp()
         self.count_of_faults = int(os.environ.get("HLAUNCH_CHAOS_FAULTS", FEW))
         self.few = self.count_of_faults <= FEW
+        if self.loss_limit is None:
+            self.loss_limit = float(os.environ.get("HLAUNCH_CHAOS_LOSS_LIMIT", 2 if self.few else 6))
+        self.lease = min(5, self.loss_limit / 3)
+        self.margin = self.margin or 5 + self.lease
+        self.standstill = Standstill()
+        self.standstill.start()
         self.rng = random.Random(int(os.environ.get("HLAUNCH_CHAOS_SEED", 1)))
         token = self.rng.random() < 0.5
         env = {"HLAUNCH_TOKEN": lab.TOKEN} if token else {}
         self.training = Training(self.nodes[self.trainers], self.lab.folder / "lines", env,
                                  self.options(), self.per_node)
         self.excuses, self.complaints, self.done = [], [], collections.Counter()
+        self.stood_still = 0
 
     def wait(self, seconds):
         """Waits, and restarts what ends meanwhile."""
@@ -128,8 +159,8 @@ class Chaos(lab.LabTest):
         limit, longest = self.loss_limit, self.loss_limit + self.margin
         if self.few:
             return self.rng.uniform(0.05, 0.5)
-        return self.rng.uniform(*self.rng.choice([(0.05, limit / 2), (0.05, limit / 2),
-                                                  (limit / 2, longest), (longest, longest + 3)]))
+        return self.rng.uniform(*self.rng.choice([(0.05, limit / 2)] * 3 + [
+            (limit / 2, longest), (longest, longest + 3)]))
 
     def choose(self):
         """(name, action, nodes whose workers may live on) of the next fault."""
@@ -154,8 +185,11 @@ class Chaos(lab.LabTest):
                 chosen.append(other)
         hold, begin = self.hold(), time.monotonic()
         ended, rounds = len(self.training.ended), self.training.newest()
+        self.standstill.take()
         undo = [act() for _, act, _ in chosen]
         acted = time.monotonic()
+        if all(heal is faults.nothing for heal in undo):
+            hold = min(hold, 0.5)  # It has happened; nothing lasts.
         self.wait(hold)
         for heal in reversed(undo):
             heal()
@@ -167,10 +201,32 @@ class Chaos(lab.LabTest):
         self.await_training(healed, what)
         for name, _, _ in chosen:
             self.done[name.split()[0]] += 1
-        ends = " ".join(f"{name}:{run.process.returncode}" for name, run in self.training.ended[ended:])
+        stood = self.standstill.take()
+        ended = self.training.ended[ended:]
+        ends = " ".join(f"{name}:{run.process.returncode}" for name, run in ended)
+        then = self.training.newest()
         print(f"{number:3} {what} for {hold:.2f} s: round {rounds.split('.')[0]} -> "
-              f"{self.training.newest().split('.')[0]}, trains after "
-              f"{time.monotonic() - healed:.1f} s; ended: {ends or 'none'}", flush=True)
+              f"{then.split('.')[0]}, trains after "
+              f"{time.monotonic() - healed:.1f} s; ended: {ends or 'none'}"
+              f"{f'; this machine stood still for {stood:.1f} s' if stood >= self.lease / 4 else ''}",
+              flush=True)
+        if stood >= self.lease / 2:
+            self.stood_still += 1
+            return
+        if len(chosen) == 1:
+            self.complaints += [f"{number} {what} for {hold:.2f} s: {complaint}" for complaint in
+                                self.unfounded(what, hold, ended, rounds, then)]
+
+    def unfounded(self, what, hold, ended, before, after):
+        """What a single fault must not do: begin the job anew, end another node, or, if it was
+        short, the node that it hit."""
+        fault, hit = what.split()
+        if int(after.split(".")[0]) < int(before.split(".")[0]):
+            yield f"the job began anew, round {before} -> {after}"
+        short = hold < self.loss_limit - self.lease and fault not in DEADLY
+        for name, run in ended:
+            if name != hit or short:
+                yield f"{name} ended with {run.process.returncode}: {run}"
 
     def run_faults(self):
         began = time.monotonic()
@@ -181,11 +237,13 @@ class Chaos(lab.LabTest):
             number = sum(self.done.values())
         self.end()
         lines = self.training.lines
-        complaints = rounds_check.violations(lines, self.excuses) + self.training.unnamed_ends()
+        complaints = (self.complaints + rounds_check.violations(lines, self.excuses)
+                      + self.training.unnamed_ends())
         steps = {(line.round, line.step) for line in lines if line.step >= 0}
         print(f"{number} faults in {time.monotonic() - began:.0f} s: {len(complaints)} violations, "
               f"{len({line.round for line in lines})} rounds, {len(self.training.ended)} ends, "
               f"{len(steps)} steps, {rounds_check.lost_steps(lines)} of them lost; "
+              f"this machine stood still at {self.stood_still} faults; "
               f"{dict(sorted(self.done.items()))}", flush=True)
         self.assertFalse(complaints, "\n".join(complaints))
 
@@ -199,13 +257,6 @@ class Chaos(lab.LabTest):
 
 class Embedded(Chaos):
     count = 3
-
-    def excused(self, fault, node):
-        """The rendezvous dies with node0; when it comes back it does not know the others' workers.
-        These live until the loss limit, and take no step without those of node0."""
-        if node is self.nodes[0] and fault in faults.DEADLY:
-            return self.nodes
-        return super().excused(fault, node)
 
     def test_faults(self):
         self.run_faults()
@@ -233,6 +284,12 @@ class WithService(Chaos):
             return super().choose()
         act = self.rng.choice([self.kill_service, self.stop_service, self.cut_service])
         return f"{act.__name__} node0", act, []
+
+    def unfounded(self, what, hold, ended, before, after):
+        """Nodes end themselves if they do not hear of the service for the loss limit."""
+        if what.split()[0].endswith("_service") and hold > self.loss_limit - self.lease:
+            ended = []
+        return super().unfounded(what, hold, ended, before, after)
 
     def kill_service(self):
         self.service_may_live = False
@@ -262,9 +319,11 @@ def options():
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--faults", type=int)
     parser.add_argument("--seed", type=int)
+    parser.add_argument("--loss-limit", type=float)
     own, rest = parser.parse_known_args()
     sys.argv[1:] = rest
-    for name, value in (("HLAUNCH_CHAOS_FAULTS", own.faults), ("HLAUNCH_CHAOS_SEED", own.seed)):
+    for name, value in (("HLAUNCH_CHAOS_FAULTS", own.faults), ("HLAUNCH_CHAOS_SEED", own.seed),
+                        ("HLAUNCH_CHAOS_LOSS_LIMIT", own.loss_limit)):
         if value is not None:
             os.environ[name] = str(value)
 
