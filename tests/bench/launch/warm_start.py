@@ -120,11 +120,23 @@ def held(root):
     return pss / 1024, read / 2**20
 
 
+def processor_of(root):
+    """Processor seconds of all processes of a running job, and of those that these have reaped."""
+    ticks = 0
+    for pid in processes_below(root):
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))
+        except OSError:
+            pass
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def wait_until(condition, job, what):
     deadline = time.time() + 300
     while not condition():
         if job.poll() is not None or time.time() > deadline:
-            sys.exit(f"{what} never came; the job said\n{job.stdout.read()}")
+            sys.exit(f"{what} never came; the job said\n{job.stdout.read() if job.stdout else ''}")
         time.sleep(0.005)
 
 
