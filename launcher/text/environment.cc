@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,9 +21,9 @@ Environment Environment::OfThisProcess() {
 }
 
 std::string Environment::Get(absl::string_view name) const {
-  const std::string start = absl::StrCat(name, "=");
   for (const std::string& entry : entries_) {
-    if (absl::StartsWith(entry, start)) return entry.substr(start.size());
+    const bool has_length = entry.size() > name.size() && entry[name.size()] == '=';
+    if (has_length && absl::StartsWith(entry, name)) return entry.substr(name.size() + 1);
   }
   return "";
 }

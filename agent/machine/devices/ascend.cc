@@ -38,7 +38,7 @@ std::vector<Device> FindAscend(const Probe& probe) {
                        [&](const PciFunction& f) { return f.*member == chips[0].*member; });
   };
   std::vector<Device> devices;
-  for (const std::string& name : probe.files.List("/dev")) {
+  for (const std::string& name : probe.files.List("/dev", "davinci")) {
     const int index = NumberAfter(name, "davinci");
     if (index < 0) continue;
     Device device;

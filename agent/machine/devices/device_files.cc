@@ -114,10 +114,11 @@ int DeviceFiles::ReadInt(absl::string_view path, int otherwise) const {
   return otherwise;
 }
 
-std::vector<std::string> DeviceFiles::List(absl::string_view path) const {
+std::vector<std::string> DeviceFiles::List(absl::string_view path, absl::string_view start) const {
   std::vector<std::string> names;
-  ForEachName(UniqueFd(Open(path, O_RDONLY | O_DIRECTORY)),
-              [&names](int, const char* name) { names.push_back(name); });
+  ForEachName(UniqueFd(Open(path, O_RDONLY | O_DIRECTORY)), [&](int, const char* name) {
+    if (absl::StartsWith(name, start)) names.push_back(name);
+  });
   std::sort(names.begin(), names.end(), NaturalLess);
   return names;
 }

@@ -28,8 +28,9 @@ class DeviceFiles {
   // The number in the file, decimal or 0x…; `otherwise` if there is none.
   int ReadInt(absl::string_view path, int otherwise) const;
 
-  // The names in a folder in natural order (accel2 before accel10); at most 65,536.
-  std::vector<std::string> List(absl::string_view path) const;
+  // The names in a folder that begin with `start`, in natural order (accel2 before accel10); at
+  // most 65,536.
+  std::vector<std::string> List(absl::string_view path, absl::string_view start = "") const;
 
   // The target of a link, as it is written; empty if `path` is not a link.
   std::string Link(absl::string_view path) const;

@@ -34,11 +34,11 @@ std::string Spellings(const OptionRow& row) {
 }
 
 // Returns whether one of `words` can name the option: by a long name, or by a letter of a word such
-// as -vq. `long_names` are the words that begin with two dashes, without their values.
+// as -vq. `long_names` are the words that begin with two dashes, in the spelling of the table.
 bool MayBeNamed(const OptionRow& row, const absl::flat_hash_set<std::string>& long_names,
                 string_view letters) {
   if (row.short_name[0] != '\0' && absl::StrContains(letters, row.short_name[1])) return true;
-  return long_names.contains(row.name) || long_names.contains(Underscored(row.name));
+  return long_names.contains(row.name);
 }
 
 // Returns the rows that `words` can name. CLI11 compares every option that it is told of with all
@@ -49,7 +49,9 @@ std::vector<const OptionRow*> RowsNamedBy(absl::Span<const std::string> words,
   std::string letters;
   for (const std::string& word : words) {
     if (absl::StartsWith(word, "--")) {
-      long_names.insert(word.substr(0, word.find('=')));
+      std::string name = word.substr(0, word.find('='));
+      std::replace(name.begin(), name.end(), '_', '-');
+      long_names.insert(std::move(name));
     } else if (absl::StartsWith(word, "-")) {
       letters += word;
     }

@@ -62,6 +62,11 @@ bool Differ(const std::vector<MpiProgram>& programs) {
   });
 }
 
+bool MayUsePmix(MpiWish wish, const MpiProgram& program) {
+  return wish == MpiWish::kPmix || wish == MpiWish::kAny ||
+         program.flavour == MpiFlavour::kOpenMpi || program.flavour == MpiFlavour::kUnknown;
+}
+
 absl::StatusOr<MpiDecision> DecideMpi(MpiWish wish, const MpiProgram& program,
                                       const MpiSurroundings& around) {
   const bool links_pmi = program.flavour == MpiFlavour::kPmi;

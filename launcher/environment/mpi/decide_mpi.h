@@ -47,6 +47,9 @@ struct MpiDecision {
 absl::StatusOr<MpiProgram> MpiOfAll(const std::vector<MpiProgram>& programs);
 bool Differ(const std::vector<MpiProgram>& programs);
 
+// Returns whether the decision on `program` can depend on the tools for PMIx. Pure.
+bool MayUsePmix(MpiWish wish, const MpiProgram& program);
+
 // Decides how MPI programs among the workers find the server that starts them. Pure.
 //
 // Errors:

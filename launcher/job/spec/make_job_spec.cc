@@ -230,7 +230,9 @@ absl::Status SetMpi(const Options& options, const Environment& environment,
   }
   around.differ = Differ(programs);
   HLAUNCH_ASSIGN_OR_RETURN(const MpiProgram program, MpiOfAll(programs));
-  if (look) around.pmix = probes.find_pmix(environment, program.library);
+  if (look && MayUsePmix(options.mpi, program)) {
+    around.pmix = probes.find_pmix(environment, program.library);
+  }
   HLAUNCH_ASSIGN_OR_RETURN(const MpiDecision decision, DecideMpi(options.mpi, program, around));
   spec.worker.mpi = decision.offer;
   spec.mpi = decision.reason;

@@ -52,6 +52,29 @@ TEST(MpiOfAll, IsWhatOneWorldNeeds) {
   EXPECT_EQ(DecideMpi(MpiWish::kAuto, pmi, around)->offer, MpiOffer::kPort);
 }
 
+TEST(MayUsePmix, SaysNoOnlyWhereTheToolsChangeNothing) {
+  int without = 0;
+  for (const MpiWish wish :
+       {MpiWish::kAuto, MpiWish::kAny, MpiWish::kPmi, MpiWish::kPmix, MpiWish::kNone}) {
+    for (const MpiFlavour flavour :
+         {MpiFlavour::kNone, MpiFlavour::kPmi, MpiFlavour::kOpenMpi, MpiFlavour::kUnknown}) {
+      const MpiProgram program{flavour, flavour == MpiFlavour::kNone ? "" : "libmpi.so"};
+      if (MayUsePmix(wish, program)) continue;
+      ++without;
+      for (MpiSurroundings around : {kAlone, kOne, kPerNode, kWorkerStore}) {
+        const auto with_tools = DecideMpi(wish, program, around);
+        around.pmix = kNoPmix.pmix;
+        const auto without_tools = DecideMpi(wish, program, around);
+        ASSERT_EQ(with_tools.status(), without_tools.status());
+        if (!with_tools.ok()) continue;
+        EXPECT_EQ(with_tools->offer, without_tools->offer);
+        EXPECT_EQ(with_tools->reason, without_tools->reason);
+      }
+    }
+  }
+  EXPECT_GT(without, 0);
+}
+
 TEST(DecideMpi, NeverStartsAnMpiProgramAsSeparateWorldsUnasked) {
   const Case cases[] = {
       {MpiWish::kAuto, MpiFlavour::kPmi, kOne, false, MpiOffer::kDescriptor},
