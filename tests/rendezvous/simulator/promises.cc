@@ -86,8 +86,8 @@ void Promises::Succeeded(const SimulatedAgent& agent) {
 }
 
 void Promises::Gone(const SimulatedAgent& agent, Instant now) {
-  const Duration asking = agent.may_ask() ? TimeToAsk(policy_.lease) : Duration::zero();
-  const Instant limit = agent.paused_until() + asking + SimulatedAgent::kLostGrace + seconds(1);
+  const Instant limit =
+      std::max(agent.paused_until(), agent.asks_until()) + SimulatedAgent::kLostGrace + seconds(1);
   for (auto it = live_.begin(); it != live_.end();) {
     if (it->second.erase(agent.index()) > 0 && agent.excused() && now > limit) {
       Violated(absl::StrCat(agent.Name(), " kept its workers for too long after a pause"));

@@ -214,7 +214,7 @@ void SimulatedAgent::Pause(Instant until, StandsStill what) {
   const Instant heard = contacted_ ? LastTaken() : pause_begun_ - kFirstAnswer;
   const Instant last = heard + lease_.loss_limit + lease_.margin - kKilling;
   if (whole_node && until + kAsking > last) excused_ = true;
-  may_ask_ = pause_begun_ < heard + lease_.loss_limit;
+  if (pause_begun_ < heard + lease_.loss_limit) asks_until_ = until + TimeToAsk(lease_);
   around_.Later(*this, EventKind::kWakes, until - around_.Now(), 0);
 }
 

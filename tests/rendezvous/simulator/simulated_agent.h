@@ -98,8 +98,8 @@ class SimulatedAgent {
   Round workers() const { return workers_; }
   Instant paused_until() const { return paused_until_; }
   Instant frozen_until() const { return frozen_until_; }
-  // Whether its last pause began while its time was not up, so that it may ask afterwards.
-  bool may_ask() const { return may_ask_; }
+  // Until when it may ask after the last pause that began while its time was not up.
+  Instant asks_until() const { return asks_until_; }
   const NodeInfo& info() const { return info_; }
   const NodeUpdate& says() const { return says_; }
   const std::optional<Outcome>& outcome() const { return outcome_; }
@@ -159,10 +159,9 @@ class SimulatedAgent {
   int bad_one_in_ = 0;
   std::optional<Round> gone_from_;
   bool excused_ = false;
-  bool may_ask_ = true;
   Duration slow_stop_{};
   int places_ = 1;
-  Instant paused_until_, frozen_until_, pause_begun_;
+  Instant paused_until_, frozen_until_, pause_begun_, asks_until_;
 
   // The agent.
   NodeUpdate says_;
