@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "absl/types/span.h"
 #include "proto/base/utf8_prefix.h"
 #include "rendezvous/round/cause/traceback.h"
@@ -90,6 +91,7 @@ std::string WithoutNoise(absl::string_view text) {
   std::string line = WithShortPlace(text);
   EraseBetween("[PG ID ", "watchdog thread terminated with exception: ", &line);
   EraseBetween(" This is typically caused by a remote worker", "GLHF!", &line);
+  line = std::string(absl::StripSuffix(line, " \xF0\x9F\x8F\x96\xEF\xB8\x8F"));  // Of torch 2.15.
   EraseBetween(", TensorDeviceTypes=TensorOptions(", "(nullopt))", &line);
   return absl::StrReplaceAll(line, {{"is running collective: CollectiveFingerPrint(", "runs ("}});
 }

@@ -231,13 +231,17 @@ TEST(ExceptionOf, IsTheOriginalOneOfADataLoader) {
 }
 
 TEST(ExceptionOf, LeavesOutWhatGlooAndC10dSayToAnybody) {
-  EXPECT_EQ(ExceptionOf(Saying(
-                0,
-                "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
-                "pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer. This is "
-                "typically caused by a remote worker hanging or bugs in the application. Check "
-                "the logs of the remote worker before reporting an error. GLHF!\n")),
-            "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer.");
+  for (const char* end : {"", " \xF0\x9F\x8F\x96\xEF\xB8\x8F"}) {
+    EXPECT_EQ(
+        ExceptionOf(Saying(
+            0, absl::StrCat(
+                   "RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/"
+                   "pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer. This is "
+                   "typically caused by a remote worker hanging or bugs in the application. Check "
+                   "the logs of the remote worker before reporting an error. GLHF!",
+                   end, "\n"))),
+        "RuntimeError: [pair.cc:537] Read error [127.0.0.1]:28343: Connection reset by peer.");
+  }
   const std::string print =
       "TensorShape=[4], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), "
       "device=cpu, layout=Strided (default), requires_grad=false (default), pinned_memory=false "
