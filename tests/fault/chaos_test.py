@@ -199,6 +199,9 @@ class Chaos(lab.LabTest):
                          for _, _, excused in chosen for node in excused]
         what = " and ".join(name for name, _, _ in chosen)
         self.await_training(healed, what)
+        took = time.monotonic() - healed
+        if hold > self.loss_limit / 2:
+            self.wait(self.lease)  # Its time was nearly up; the next fault is to be a single one.
         for name, _, _ in chosen:
             self.done[name.split()[0]] += 1
         stood = self.standstill.take()
@@ -206,8 +209,7 @@ class Chaos(lab.LabTest):
         ends = " ".join(f"{name}:{run.process.returncode}" for name, run in ended)
         then = self.training.newest()
         print(f"{number:3} {what} for {hold:.2f} s: round {rounds.split('.')[0]} -> "
-              f"{then.split('.')[0]}, trains after "
-              f"{time.monotonic() - healed:.1f} s; ended: {ends or 'none'}"
+              f"{then.split('.')[0]}, trains after {took:.1f} s; ended: {ends or 'none'}"
               f"{f'; this machine stood still for {stood:.1f} s' if stood >= self.lease / 4 else ''}",
               flush=True)
         if stood >= self.lease / 2:
