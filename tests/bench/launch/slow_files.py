@@ -86,6 +86,21 @@ def serve(source, place, delay, rate, told):
     pathlib.Path(told).write_text(json.dumps(counts), encoding="ascii")
 
 
+def start(options, preload, folder, place, behind):
+    env = {**os.environ, "PYTHON_EXEC": "/usr/bin/python3", "PYTHONPATH": str(place), "BEHIND": str(behind),
+           "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    began = time.time()
+    with subprocess.Popen([str(warm_start.HLAUNCH), "--nproc-per-node", str(options.ranks), "--preload",
+                           options.module if preload else "off", str(folder / "script.py")],
+                          env=env, cwd=folder, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as job:
+        try:
+            warm_start.wait_until(lambda: len(warm_start.lines(behind)) == options.ranks, job, "the first round")
+            return time.time() - began, warm_start.processor_of(job.pid)
+        finally:
+            job.terminate()
+
+
 def measure(options, preload, folder):
     place, told, behind = (folder / name for name in ("place", "told", "behind"))
     place.mkdir()
@@ -93,20 +108,12 @@ def measure(options, preload, folder):
     words = [sys.executable, __file__, "--serve", place, told, options.packages,
              "--delay", options.delay, "--rate", options.rate]
     with subprocess.Popen(list(map(str, words))) as server:
-        warm_start.wait_until(lambda: os.path.ismount(place), server, "the mount")
-        env = {**os.environ, "PYTHON_EXEC": "/usr/bin/python3", "PYTHONPATH": str(place), "BEHIND": str(behind),
-               "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-        began = time.time()
-        with subprocess.Popen([str(warm_start.HLAUNCH), "--nproc-per-node", str(options.ranks), "--preload",
-                               options.module if preload else "off", str(folder / "script.py")],
-                              env=env, cwd=folder, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT) as job:
-            warm_start.wait_until(lambda: len(warm_start.lines(behind)) == options.ranks, job, "the first round")
-            took, processor = time.time() - began, warm_start.processor_of(job.pid)
-            job.terminate()
-            job.communicate(timeout=60)
-        subprocess.run(["umount", str(place)], check=True, timeout=60)
-        server.wait(60)
+        try:
+            warm_start.wait_until(lambda: os.path.ismount(place), server, "the mount")
+            took, processor = start(options, preload, folder, place, behind)
+        finally:
+            subprocess.run(["umount", "--lazy", str(place)], check=False, timeout=60)
+            server.wait(600)
     return took, json.loads(told.read_text(encoding="ascii")), processor
 
 
