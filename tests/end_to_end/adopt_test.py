@@ -243,28 +243,36 @@ LINES = (
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class LinesAtLength(WithTorch):
-    """Each line does the same in three ways: torch's own, under torchrun's name, and adopted."""
+    """Each line does the same in three ways: torch's own, adopted, and under torchrun's name; each
+    way on a node of its own, since lines name ports."""
+
+    count = 3
 
     def facts(self, run):
-        """The places that ranks said, without who ran them."""
-        return sorted(re.findall(r"rank \d+ of \d+, local \d+, node \d+, restart \d+, args .*(?=, by)",
-                                 run.out + run.err))
+        """The places that ranks said, without who ran them. Two ranks may have written into one line,
+        since Python does not buffer there."""
+        return sorted(re.findall(
+            r"rank \d+ of \d+, local \d+, node \d+, restart \d+, args \[.*?\](?=, by)", run.out + run.err))
+
+    def three_ways(self, line):
+        words = [str(RANKS) if word == "SCRIPT" else self.python if word == "PYTHON" else word
+                 for word in line.split()]
+        def options(node):
+            return {"cwd": self.temporary(node), "env": {"PYTHONPATH": RANKS.parent}}
+        runs = [self.begin(*RUN, *words, run=node == 1, node=node, **options(node)) for node in range(2)]
+        env = {"PYTHON_EXEC": self.python, "PYTHONPATH": RANKS.parent, "TMPDIR": self.temporary(2)}
+        return [*runs, self.nodes[2].start(lab.BIN / "torchrun", *words, cwd=self.temporary(2), env=env)]
 
     def test_lines_of_torchs_own_tests(self):
         for line, succeeds in LINES:
             with self.subTest(line):
-                words = [str(RANKS) if word == "SCRIPT" else self.python if word == "PYTHON" else word
-                         for word in line.split()]
-                told = []
-                for run in (self.begin(*RUN, *words, run=False, cwd=self.temporary(), env={"PYTHONPATH": RANKS.parent}),
-                            self.begin(*RUN, *words, cwd=self.temporary(), env={"PYTHONPATH": RANKS.parent}),
-                            self.nodes[0].start(lab.BIN / "torchrun", *words, cwd=self.temporary(), env={
-                                "PYTHON_EXEC": self.python, "PYTHONPATH": RANKS.parent,
-                                "TMPDIR": self.temporary()})):
-                    self.assertEqual(run.wait(90) == 0, succeeds, str(run))
-                    told.append(self.facts(run))
+                runs = self.three_ways(line)
+                for run in runs:
+                    self.assertEqual(run.wait(90) == 0, succeeds, self.told(runs))
+                told = [self.facts(run) for run in runs]
                 if succeeds:  # A rank that fails may end others before they say anything.
-                    self.assertEqual(told, [told[0]] * 3)
+                    self.assertTrue(told[0], self.told(runs))
+                    self.assertEqual(told, [told[0]] * 3, self.told(runs))
 
 
 class Stock(WithTorch):
@@ -305,10 +313,14 @@ class Stock(WithTorch):
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class StockAtLength(Stock):
-    def notebook(self, *words):
+    def adopted_python(self):
         python = os.environ.get("HLAUNCH_ADOPT_PYTHON", "")
         if not os.access(python, os.X_OK):
-            self.skipTest("HLAUNCH_ADOPT_PYTHON names no Python with nbclient and cloudpickle")
+            self.skipTest("HLAUNCH_ADOPT_PYTHON names no Python with adopt_requirements.txt")
+        return python
+
+    def notebook(self, *words):
+        python = self.adopted_python()
         return self.nodes[0].start(lab.HLAUNCH, "run", python, lab.WORKERS / "adopt/notebook.py", *words,
                                    env={"TMPDIR": self.temporary(), "HOME": self.temporary(),
                                         "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}"})
@@ -331,6 +343,15 @@ class StockAtLength(Stock):
             env={"TMPDIR": self.temporary(), "PYTHONDONTWRITEBYTECODE": "1"})
         self.assert_done([run], jobs.OK, 90)
         self.assert_ranks([run], 2, by="hlaunch", args="['x']")
+
+    def test_accelerate_with_its_deepspeed_plugin_and_a_killed_rank(self):
+        run = self.nodes[0].start(
+            lab.HLAUNCH, "run", self.adopted_python(), "-m", "accelerate.commands.launch", "--use_deepspeed",
+            "--num_processes=2", "--max_restarts=1", RANKS, "--fail-once",
+            env={"TMPDIR": self.temporary(), "HOME": self.temporary(), "DS_ACCELERATOR": "cpu",
+                 "PYTHONDONTWRITEBYTECODE": "1"})
+        self.assert_done([run], jobs.OK, 90)
+        self.assertEqual(len(re.findall("of 2.*restart 1.*by hlaunch", run.out)), 2, str(run))
 
     def test_fabric(self):
         run = self.script(0, "fabric", "run", "--devices=2", "--accelerator=cpu", "--strategy=ddp", RANKS)
