@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 
+import torch
 from torch.distributed.elastic.multiprocessing import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -52,6 +53,10 @@ def once(word):
     return ok(word)
 
 
+def flags(_):
+    return Answer(f"{__debug__} {sys.warnoptions}")
+
+
 def waits(_):
     print("waits", flush=True)
     time.sleep(600)
@@ -78,6 +83,12 @@ def call(plant):
         return elastic_launch(config(), "/bin/sh")("-c", "exit $((3 * RANK))")
     if plant == "lambda":
         return elastic_launch(config(), lambda each: Answer(f"{word} {each}"))("x")
+    if plant == "forked":
+        forks = config()
+        forks.start_method = "fork"
+        return elastic_launch(forks, time.sleep)(0)
+    if plant == "shared":
+        return elastic_launch(config(), ok)([torch.zeros(1).share_memory_()])
     if plant == "lock":
         return elastic_launch(config(), ok)(open(os.devnull, "rb"))
     return elastic_launch(config(restarts=1 if plant == "once" else 0), globals()[plant])(word)

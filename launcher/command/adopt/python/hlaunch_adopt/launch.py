@@ -11,6 +11,7 @@ import atexit
 import inspect
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -75,6 +76,9 @@ def plan(own, config, entrypoint, args):
     if script is None and callable(entrypoint):
         from hlaunch_adopt.pack import pack  # pylint: disable=import-outside-toplevel
         packed = pack(entrypoint, args, config.start_method)
+        if config.start_method == "fork":
+            hlaunch_adopt.say("each rank is a new Python, not a fork: it does not have what this "
+                              "process has set meanwhile (seeds, defaults, variables of modules)")
         return lambda: run_function(program, config, entrypoint, packed, words)
     line = [*(script or ["--no-python", str(entrypoint)]), *(str(arg) for arg in args)]
     if caller() in COMMANDS:
@@ -167,7 +171,9 @@ def run_function(program, config, entrypoint, packed, words):
     folder = Folder()
     with open(folder.file("call"), "xb") as file:
         file.write(packed)
-    line = ["--stdin=none", "--no-python", sys.executable or "python3", "-u",
+    # The flags are those that multiprocessing gives to its processes.
+    flags = subprocess._args_from_interpreter_flags()  # pylint: disable=protected-access
+    line = ["--stdin=none", "--no-python", sys.executable or "python3", *flags, "-u",
             os.path.join(HERE, "call.py"), folder.path]
     return run_in(folder, program, config, entrypoint, words, line,
                   lambda path, _: outcome.values(path))

@@ -16,8 +16,12 @@ from hlaunch_adopt.words import Refused
 
 
 def pack(function, args, start_method):
-    """Raises Refused if that cannot be pickled."""
+    """Raises Refused if that cannot be pickled, or would not be what it is."""
     name = getattr(function, "__qualname__", repr(function))
+    for number, arg in enumerate(args):
+        if _is_shared(arg):
+            raise Refused(f"argument {number + 1} of {name} is in shared memory, and each rank would "
+                          "have a copy of its own: return the values instead")
     by_value = _is_of_main(function) and (not _main_has_file() or start_method == "fork")
     why = f"{name} is defined in no file"
     if not by_value:
@@ -42,6 +46,21 @@ def _with_preparation(pickled, imports_main):
     if not imports_main:
         data = {key: value for key, value in data.items() if not key.startswith("init_main_from_")}
     return pickle.dumps((data, pickled))
+
+
+def _is_shared(arg):
+    """Whether it is a tensor in shared memory, has such parameters, or is a list of such things."""
+    if isinstance(arg, (list, tuple)):
+        return any(map(_is_shared, arg))
+    if isinstance(arg, dict):
+        return any(map(_is_shared, arg.values()))
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    if isinstance(arg, torch.nn.Module):
+        return any(map(_is_shared, [*arg.parameters(), *arg.buffers()]))
+    # A tensor on a device always says that it is shared.
+    return isinstance(arg, torch.Tensor) and arg.device.type == "cpu" and arg.is_shared()
 
 
 def _is_of_main(function):
