@@ -365,6 +365,9 @@ class Adopted(unittest.TestCase):
         self.adopt()
         self.assertRegex(said(), "which is hlaunch\nPython programs .*: hlaunch, since .* is adopted")
         self.assertIn("torch, since HLAUNCH_TORCHRUN=0", said(HLAUNCH_TORCHRUN="0"))
+        self.assertRegex(said(HLAUNCH_TORCHRUN=""), "(?m)torch, since HLAUNCH_TORCHRUN=$")
+        self.assertIn("torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0",
+                      said(HLAUNCH_TORCHRUN="1", TORCH_DEVICE_BACKEND_AUTOLOAD="0"))
 
     def test_the_door_of_a_real_environment_sets_two_variables(self):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.root / "venv"], check=True,

@@ -156,8 +156,10 @@ def show(prefix, place, program, environ):
     lines = [f"python: {sys.executable}, torch {version_of('torch') or 'is not there'}",
              f"torchrun: {who_is('torchrun', program, environ)}"]
     variable = environ.get("HLAUNCH_TORCHRUN")
-    if variable == "0":
-        who = "torch, since HLAUNCH_TORCHRUN=0"
+    if variable in ("", "0"):
+        who = f"torch, since HLAUNCH_TORCHRUN={variable}"
+    elif environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
+        who = "torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps it from asking hlaunch"
     elif adopted:
         who = f"hlaunch, since {prefix} is adopted"
     elif variable and is_known_to_torch():
