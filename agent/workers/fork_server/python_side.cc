@@ -518,10 +518,11 @@ def why_not_ours(name, plan):
 
 
 def top_modules():
-    """The names of modules that are in no package, and the file or the folder of each."""
+    """The names of modules that are in no package, and the file or the folder of each. The script
+    is none of them: it is __main__, and multiprocessing calls it __mp_main__ as well."""
     for name, module in list(sys.modules.items()):
         path = file_of(module)
-        if path and "." not in name and name != "__main__":
+        if path and "." not in name and module is not sys.modules["__main__"]:
             is_package = hasattr(module, "__path__")
             yield name, os.path.dirname(path) if is_package else path
 
