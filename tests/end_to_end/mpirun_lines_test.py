@@ -60,6 +60,14 @@ class Ran:
         return collections.Counter(self.ranks.values())
 
 
+def spread(line):
+    """How many ranks each host has if all get an even share of what is beyond the slots."""
+    slots = line.slots()
+    share, more = divmod(line.ranks - sum(slots.values()), len(slots))
+    return {f"node{host}": own + share + (index < more)
+            for index, (host, own) in enumerate(slots.items())}
+
+
 # Each says why a line may run otherwise here than by the real program.
 RULES = {
     "so many ranks as -n says are started, whatever the slots": lambda line, theirs, ours: (
@@ -75,6 +83,10 @@ RULES = {
         theirs.code == ours.code == 0 and not line.each and not any(slots for _, slots in line.hosts)
         and len(line.hosts) == len(line.slots()) and len(ours.ranks) == len(theirs.ranks)
         and max(ours.by_host().values()) - min(ours.by_host().values()) <= 1),
+    "a host of a file without a number has one slot, and not one for each core": lambda line, theirs, ours: (
+        not line.hydra and line.in_file and line.ranks and line.oversubscribe and not line.each
+        and any(slots is None for _, slots in line.hosts) and len(ours.ranks) == len(theirs.ranks)
+        and ours.by_host() == spread(line)),
     "a host of a file without a number has one rank": lambda line, theirs, ours: (
         not line.hydra and line.in_file and not line.ranks and not line.each
         and any(slots is None for _, slots in line.hosts)
