@@ -145,7 +145,8 @@ class Functions(Calling):
                           "program": {"0": None, "1": None}})
 
     def test_ranks_are_a_python_like_the_callers_and_no_forks(self):
-        run = self.begin("-O", "-W", "ignore::ResourceWarning", CALLS, "flags", "shared", "forked")
+        run = self.begin("-O", "-W", "ignore::ResourceWarning", CALLS, "flags", "shared", "tensor",
+                         "forked")
         self.assert_done([run], jobs.OK, 120)
         told = self.answers(run)
         self.assertEqual(told["flags"], {str(rank): [True, "False ['ignore::ResourceWarning']"]
@@ -153,6 +154,7 @@ class Functions(Calling):
         self.assertIn("argument 1 of ok is in shared memory", told["shared"]["error"])
         self.assertEqual(told["forked"], {"0": None, "1": None})
         self.assertEqual(run.err.count("each rank is a new Python, not a fork"), 1, str(run))
+        self.assertEqual(run.err.count("each rank has copies of the tensors"), 1, str(run))
 
     def test_failures_come_back_as_torchs_exception(self):
         told = self.call("raises", "killed", "program-fails")

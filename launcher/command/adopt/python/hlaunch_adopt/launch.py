@@ -74,8 +74,11 @@ def plan(own, config, entrypoint, args):
     words = words_of(config)
     script = script_of(entrypoint)
     if script is None and callable(entrypoint):
-        from hlaunch_adopt.pack import pack  # pylint: disable=import-outside-toplevel
+        from hlaunch_adopt.pack import pack, tensors_of  # pylint: disable=import-outside-toplevel
         packed = pack(entrypoint, args, config.start_method)
+        if tensors_of(args):
+            hlaunch_adopt.say("each rank has copies of the tensors among the arguments: what it "
+                              "writes there is not seen here")
         if config.start_method == "fork":
             hlaunch_adopt.say("each rank is a new Python, not a fork: it does not have what this "
                               "process has set meanwhile (seeds, defaults, variables of modules)")

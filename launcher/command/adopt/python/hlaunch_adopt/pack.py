@@ -19,7 +19,7 @@ def pack(function, args, start_method):
     """Raises Refused if that cannot be pickled, or would not be what it is."""
     name = getattr(function, "__qualname__", repr(function))
     for number, arg in enumerate(args):
-        if _is_shared(arg):
+        if any(tensor.is_shared() for tensor in tensors_of(arg)):
             raise Refused(f"argument {number + 1} of {name} is in shared memory, and each rank would "
                           "have a copy of its own: return the values instead")
     by_value = _is_of_main(function) and (not _main_has_file() or start_method == "fork")
@@ -48,19 +48,19 @@ def _with_preparation(pickled, imports_main):
     return pickle.dumps((data, pickled))
 
 
-def _is_shared(arg):
-    """Whether it is a tensor in shared memory, has such parameters, or is a list of such things."""
-    if isinstance(arg, (list, tuple)):
-        return any(map(_is_shared, arg))
-    if isinstance(arg, dict):
-        return any(map(_is_shared, arg.values()))
+def tensors_of(arg):
+    """The tensors in the host's memory that it is or holds, as a list or a model does."""
     torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    if isinstance(arg, torch.nn.Module):
-        return any(map(_is_shared, [*arg.parameters(), *arg.buffers()]))
-    # A tensor on a device always says that it is shared.
-    return isinstance(arg, torch.Tensor) and arg.device.type == "cpu" and arg.is_shared()
+    parts = []
+    if isinstance(arg, (list, tuple)):
+        parts = arg
+    elif isinstance(arg, dict):
+        parts = arg.values()
+    elif torch is not None and isinstance(arg, torch.nn.Module):
+        parts = [*arg.parameters(), *arg.buffers()]
+    elif torch is not None and isinstance(arg, torch.Tensor):
+        return [arg] if arg.device.type == "cpu" else []
+    return [tensor for part in parts for tensor in tensors_of(part)]
 
 
 def _is_of_main(function):
