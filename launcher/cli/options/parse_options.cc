@@ -558,6 +558,11 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
     HLAUNCH_RETURN_IF_ERROR(CheckValueOfFlag(options.option_words.back(), raw.rest));
   }
   if (!raw.rest.empty()) HLAUNCH_RETURN_IF_ERROR(CheckDashes(raw.rest.front()));
+  // torchrun's argparse takes the first -- for its own, also behind the script.
+  const bool as_torchrun = options.program == "torchrun" && !behind_dashes;
+  if (as_torchrun && raw.rest.size() > 1 && raw.rest[1] == "--") {
+    raw.rest.erase(raw.rest.begin() + 1);
+  }
   HLAUNCH_RETURN_IF_ERROR(AddOtherSources(surroundings.environment, raw));
   HLAUNCH_RETURN_IF_ERROR(Exclude(raw));
   HLAUNCH_ASSIGN_OR_RETURN(options.text_to_print, AddPlace(surroundings, raw, options));

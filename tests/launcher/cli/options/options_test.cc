@@ -357,6 +357,18 @@ TEST(ParseOptions, StripsOneSeparator) {
               ElementsAre("hlaunch", "--nnodes=1"));
 }
 
+TEST(ParseOptions, SwallowsTheSeparatorsThatTorchrunSwallows) {
+  const auto args = [](std::vector<const char*> words) {
+    const auto options = ParseOptions(static_cast<int>(words.size()), words.data(), Environment());
+    return options.ok() ? options->script.command
+                        : std::vector<std::string>{options.status().ToString()};
+  };
+  EXPECT_THAT(args({"torchrun", "x", "--", "a", "--", "b"}), ElementsAre("x", "a", "--", "b"));
+  EXPECT_THAT(args({"torchrun", "--", "x", "--", "a"}), ElementsAre("x", "--", "a"));
+  EXPECT_THAT(args({"torchrun", "x", "a", "--", "b"}), ElementsAre("x", "a", "--", "b"));
+  EXPECT_THAT(args({"hlaunch", "x", "--", "a"}), ElementsAre("x", "--", "a"));
+}
+
 TEST(ParseOptions, KeepsTheWordsAsTyped) {
   EXPECT_THAT(MustParse({"--nnodes=2", "--nproc_per_node", "auto", "train.py", "-v"}).option_words,
               ElementsAre("hlaunch", "--nnodes=2", "--nproc_per_node", "auto"));
