@@ -154,6 +154,10 @@ absl::StatusOr<Prepared> Prepare(const Options& given, const Environment& enviro
     HostPlan host{hosts[i], own[i], program, common, jumps[i]};
     host.message.options =
         WordsForHost(options, hosts[i], static_cast<int>(i), prepared.spec.job_id);
+    if (own[i]) {
+      const std::vector<std::string> words = ExportWords(options.hosts);
+      host.message.options.insert(host.message.options.end(), words.begin(), words.end());
+    }
     host.message.takes_stdin = i == 0 && ForwardsStdin(options);
     // Without a network, only this host can be meant.
     if (own[i] || common.candidates.empty()) {

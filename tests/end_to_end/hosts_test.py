@@ -67,6 +67,15 @@ class Started(SshTest):
         self.assertEqual(run.wait(60), 0, str(run))
         self.assertEqual(run.out.count("OK beside"), 4, str(run))
 
+    def test_this_hosts_ranks_get_only_the_variables_that_are_exported(self):
+        for options, seen in ((("--export", "none"), "- -"), (("--export", "GREETING"), "hi -"),
+                              (("--export", "none", "-x", "OTHER"), "- there")):
+            run = self.launch(*options, "--no-python", "sh", "-c",
+                              'echo "SEES ${GREETING:--} ${OTHER:--}"', hosts="node0,node1",
+                              env={"GREETING": "hi", "OTHER": "there"})
+            self.assertEqual(run.wait(60), 0, str(run))
+            self.assertEqual(run.out.count(f"SEES {seen}\n"), 2, str(run))
+
     def test_two_names_of_one_other_host_are_refused(self):
         node = self.nodes[1]
         run = self.launch("--no-python", "sh", "-c", "sleep 60", hosts=f"{node.name},{node.ip}")

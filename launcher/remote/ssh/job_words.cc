@@ -118,4 +118,13 @@ std::vector<std::string> WordsForHost(const Options& options, const TargetHost& 
   return words;
 }
 
+std::vector<std::string> ExportWords(const HostWish& wish) {
+  if (wish.exported.empty()) return {};
+  std::vector<std::string> words = {"--export", wish.exported};
+  for (const std::string& variable : wish.variables) {
+    words.insert(words.end(), {"--export-var", variable});
+  }
+  return words;
+}
+
 }  // namespace hlaunch

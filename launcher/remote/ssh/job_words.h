@@ -29,6 +29,10 @@ std::vector<WrittenOption> WrittenOptions(const Options& options);
 std::vector<std::string> WordsForHost(const Options& options, const TargetHost& host, int rank,
                                       const std::string& job_id);
 
+// The options for the agent on this host, whose workers would inherit all variables of this
+// command: none, unless --export says which they get. Pure.
+std::vector<std::string> ExportWords(const HostWish& wish);
+
 // Whether the command line, a variable or the configuration gives the option `name`. Pure.
 bool SaysOption(const Options& options, absl::string_view name);
 

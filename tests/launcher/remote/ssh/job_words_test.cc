@@ -47,6 +47,16 @@ TEST(WordsForHost, AreTheUsersWithoutWhatConcernsTheStart) {
   EXPECT_EQ(WordsForHost(options, hosts[0], 0, "id").back(), "--stdin");
 }
 
+TEST(ExportWords, AreForThisHostWhereTheUserChoosesVariables) {
+  const auto words = [](std::vector<const char*> typed) {
+    typed.insert(typed.end(), {"--hosts=a,b", "x"});
+    return absl::StrJoin(ExportWords(Parse(typed).hosts), " ");
+  };
+  EXPECT_EQ(words({"-x", "FOO=1"}), "");
+  EXPECT_EQ(words({"--export", "none"}), "--export none");
+  EXPECT_EQ(words({"--export=A,B", "-xFOO=1"}), "--export A,B --export-var FOO=1");
+}
+
 TEST(WordsForHost, AreDividedWhereOneWordHasSeveralOptions) {
   Options options = Parse({"-H", "a,b", "-vxFOO=1", "-vx", "BAR=-v2", "train.py"});
   EXPECT_TRUE(SaysOption(options, "--export-var"));
