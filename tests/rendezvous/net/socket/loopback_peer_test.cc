@@ -195,8 +195,8 @@ TEST(UserOfLoopbackPeer, IsNobodyWithoutAConnection) {
 }
 
 // Runs `check` in a process whose user namespace maps `map`, and connects to it as `user`. Returns
-// the exit code; 77 if there are no user namespaces here.
-int InNamespace(const std::string& map, uid_t user, int (*check)(int peer)) {
+// the exit code; 77 if there is no user namespace for it.
+int TryInNamespace(const std::string& map, uid_t user, int (*check)(int peer)) {
   const ListeningSocket server = *Listen("127.0.0.1", 0);
   const Stranger stranger(server.port, user);
   const UniqueFd peer = Accept(server);
@@ -209,6 +209,13 @@ int InNamespace(const std::string& map, uid_t user, int (*check)(int peer)) {
   int status = -1;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The same. A process with threads gets no user namespace, and a sanitizer may have one just then.
+int InNamespace(const std::string& map, uid_t user, int (*check)(int peer)) {
+  int exit_code = 77;
+  for (int i = 0; i < 50 && exit_code == 77; ++i) exit_code = TryInNamespace(map, user, check);
+  return exit_code;
 }
 
 int IsNobodyAndRefused(int peer) {
@@ -225,10 +232,11 @@ int IsNobodyAsOneself(int peer) {
 TEST(UserOfLoopbackPeer, IsNobodyIfTheNamespaceDoesNotMapTheUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to be another user";
   const int refused = InNamespace("0 0 1", kSomebody, IsNobodyAndRefused);
-  if (refused == 77) GTEST_SKIP() << "no user namespaces here";
-  EXPECT_EQ(refused, 0);
   // Where one is nobody oneself, others cannot be told apart.
-  EXPECT_EQ(InNamespace("", kSomebody, IsNobodyAsOneself), 0);
+  const int nobody = InNamespace("", kSomebody, IsNobodyAsOneself);
+  if (refused == 77 || nobody == 77) GTEST_SKIP() << "no user namespaces here";
+  EXPECT_EQ(refused, 0);
+  EXPECT_EQ(nobody, 0);
 }
 
 }  // namespace
