@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -307,8 +308,9 @@ void JobVoter::LearnNodes(const std::vector<NodeInfo>& nodes) {
                          FindMember(candidates_, node.incarnation) != nullptr;
     if (answers) node_ids_.emplace(node.incarnation, node.node_id);
   }
-  const auto& known = node_ids_;
-  std::erase_if(taken_, [&known](const auto& entry) { return !known.contains(entry.first); });
+  for (auto it = taken_.begin(); it != taken_.end();) {
+    it = node_ids_.contains(it->first) ? std::next(it) : taken_.erase(it);
+  }
 }
 
 // The node of `from` has given a sign of life. Returns whether the rendezvous, if it is here, took
