@@ -536,7 +536,8 @@ class Words(Preloading):
         self.write("boot.py", "import os\nos.environ['SEEN'] = 'yes'\n")
         for begins in ('os.environ["SEEN"] = "yes"', 'os.environ.update(SEEN="yes")', "import boot",
                        'for name in ("SEEN",):\n    os.environ[name] = "yes"',
-                       'class Setup:\n    os.environ["SEEN"] = "yes"'):
+                       'class Setup:\n    os.environ["SEEN"] = "yes"',
+                       'def sets(_):\n    os.environ["SEEN"] = "yes"\n@sets\ndef unused():\n    pass'):
             with self.subTest(begins):
                 script = self.write("sets.py", f"import os\n{begins}\nimport numpy\n"
                                     "print('MADE', numpy.PID != os.getpid(), numpy.SEEN)\n")

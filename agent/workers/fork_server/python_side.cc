@@ -227,6 +227,8 @@ class Link:
 
 
 class Plan:
+    why_later = "the script runs other code before it, which may change what it sees"
+
     def __init__(self, words):
         _, names, self.kind, self.script, unshared = words
         self.names = names.split(",")
@@ -241,8 +243,6 @@ class Plan:
         if os.path.islink(path):
             path = os.path.join(os.path.dirname(path), os.readlink(path))
         return os.path.realpath(path)
-
-    why_later = "the script runs other code before it, which may change what it sees"
 
     def file_of_main(self):
         return MainFile(self.script if self.kind == "script" else None)
@@ -324,10 +324,12 @@ def does_nothing(node, ast):
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         names = imported_by(node, ast)
         return bool(names) and all(is_trusted(name.partition(".")[0]) for name in names)
+    if getattr(node, "decorator_list", []):
+        return False  # Each is called.
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        parts = [node.args, *node.decorator_list]
+        parts = [node.args]
     elif isinstance(node, ast.ClassDef):
-        parts = [*node.bases, *node.keywords, *node.decorator_list, *node.body]
+        parts = [*node.bases, *node.keywords, *node.body]
     elif isinstance(node, ast.If):
         never = getattr(node.test, "attr", getattr(node.test, "id", "")) == "TYPE_CHECKING"
         parts = node.orelse if never else [node.test, *node.body, *node.orelse]

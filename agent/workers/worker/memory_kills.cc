@@ -61,10 +61,6 @@ void Tighten(std::optional<uint64_t> limit, std::optional<uint64_t>& tightest) {
   if (limit && *limit < kNoLimit) tightest = std::min(limit, tightest ? tightest : limit);
 }
 
-}  // namespace
-
-namespace {
-
 MemoryKills Read(const std::string& root, bool with_limits) {
   MemoryKills kills;
   kills.host = Counter(ReadFile(root + "/proc/vmstat"), "oom_kill");
