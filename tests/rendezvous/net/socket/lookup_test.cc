@@ -6,11 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
 #include "tests/rendezvous/no_threads.h"
 
 namespace hlaunch {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 TEST(Lookup, AnswersForALiteralAtOnce) {
@@ -32,8 +39,19 @@ TEST(Lookup, SaysThatThereIsNoThreadForTheResolver) {
   EXPECT_TRUE(absl::IsUnavailable(found->status())) << found->status();
 }
 
+// It waits for their ends: the descriptors of a lookup that still ran would come free in the next
+// test of this program.
 TEST(Lookup, OutlivesWhoeverAsked) {
-  for (int i = 0; i < 50; ++i) Lookup::Start("localhost");
+  std::vector<std::weak_ptr<Lookup>> lookups;
+  for (int i = 0; i < 50; ++i) lookups.push_back(Lookup::Start("localhost"));
+  const auto ended = [&lookups] {
+    return std::ranges::all_of(lookups, [](const auto& lookup) { return lookup.expired(); });
+  };
+  const Instant deadline = MonotonicClock().Now() + seconds(300);
+  while (!ended() && MonotonicClock().Now() < deadline) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  EXPECT_TRUE(ended());
 }
 
 }  // namespace
