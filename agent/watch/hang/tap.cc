@@ -45,6 +45,8 @@ import sys
 
 
 class _After(object):
+    """Has a module told of once it is imported, and is gone then."""
+
     def __init__(self, name, tell):
         self.name = name
         self.tell = tell
@@ -65,6 +67,8 @@ class _After(object):
 
         def exec_module(module):
             run(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
             self.tell(module)
 
         spec.loader.exec_module = exec_module
@@ -133,13 +137,13 @@ def _open(directory, rank):
     import ctypes
     from torch._C import _distributed_c10d as c10d
     _record()
+    _show_stacks()  # Before the server's thread opens files, so that its descriptor is always one.
     path = os.path.join(directory, "%s.%d" % (rank, os.getpid()))
     server = _quietly(c10d._WorkerServer, path)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
     atexit.register(_remove, path, os.getpid())
     if hasattr(c10d, "_register_handler"):
         c10d._register_handler("hlaunch_groups", _groups)
-    _show_stacks()
 
 
 def join_jax(clusters):
