@@ -133,7 +133,7 @@ void LineCutter::AddLines(absl::string_view bytes, std::string* out) {
     const size_t end = std::min(lf, cr);
     const size_t room = kMaxLineBytes - pending_.size();
     if (std::min(end, bytes.size()) - begin > room) {
-      AddUnit(bytes.substr(begin, room), "\n", out);
+      AddUnit(bytes.substr(begin, room), prefix_.empty() ? "" : "\n", out);
       begin += room;
       continue;
     }
@@ -168,9 +168,9 @@ std::string LineCutter::ShowPending() {
   return out;
 }
 
-std::string LineCutter::Finish() {
+std::string LineCutter::Finish(bool keeps_end) {
   std::string out;
-  if (!pending_.empty()) AddUnit("", "\n", &out);
+  if (!pending_.empty()) AddUnit("", keeps_end ? "" : "\n", &out);
   return out;
 }
 

@@ -43,11 +43,11 @@ class LineCutter {
   void SetPrefix(std::string prefix) { prefix_ = std::move(prefix); }
 
   // Takes the next bytes; returns the complete units. A line longer than kMaxLineBytes is split
-  // into several lines.
+  // into several lines; without a prefix, into parts of the one line.
   std::string Feed(absl::string_view bytes);
   // Call this at the end of the stream: returns the last line if no newline ended it, with a
-  // newline.
-  std::string Finish();
+  // newline, or as it is if `keeps_end`.
+  std::string Finish(bool keeps_end = false);
 
   // Returns what is pending of a line and was not shown yet, with the prefix if none was; empty if
   // that is a bar or is very long.

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -184,6 +185,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     asio::posix::stream_descriptor fd;
     LineCutter cutter;
     bool shows_partial = false;            // Lines without an end are shown after a while.
+    bool keeps_end = false;                // A last line without an end gets none.
     std::optional<Instant> partial_due;    // Then the line that waits for its end is shown.
     std::string timed_prefix;              // The cutter's, with ${time}; empty if it never changes.
     std::optional<JournalCutter> journal;  // If set, replaces `cutter` and `console_fd`.
@@ -220,6 +222,8 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     if (routes.whole_lines) stream->cutter.AlwaysCut();
     if (timed) stream->timed_prefix = prefix;
     stream->shows_partial = !routes.prefix.empty() && !routes.whole_lines;
+    // Not on stderr, where lines of our own follow.
+    stream->keeps_end = routes.prefix.empty() && console.line == nullptr && console.fd == out_.fd;
     stream->console_fd = console.fd;
     // Lines of two streams, or with a time, are never equal.
     stream->folds =
@@ -285,6 +289,7 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
       }
       partial_.erase(shown);
     }
+    if (unended_.erase(fd) != 0) bytes.insert(0, "\n");
     console_->writer().Push(fd, std::move(bytes));
     if (from != nullptr && from->cutter.shows_pending()) partial_[PlaceOf(fd)] = from;
   }
@@ -393,7 +398,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
     } else if (route.console) {
       SetTime(stream);
       stream.partial_due.reset();
-      Push(stream.console_fd, stream.cutter.Finish(), &stream);
+      const std::string last = stream.cutter.Finish(stream.keeps_end);
+      Push(stream.console_fd, last, &stream);
+      if (!last.empty() && stream.keeps_end) unended_.insert(stream.console_fd);
       if (stream.folds) folded_.End(stream.source, MonotonicClock().Now());
       if (stream.folds) AwaitFolded();
     }
@@ -415,6 +422,9 @@ class OutputRelay::Impl : public std::enable_shared_from_this<Impl> {
   bool awaits_partial_ = false;
   // By PlaceOf: the stream whose line without an end was shown there last. Its worker owns it.
   std::map<int, Stream*> partial_;
+  // Where the last line of a stream that has ended was shown without an end: what comes next there
+  // begins a line.
+  std::set<int> unended_;
   std::unique_ptr<OutputSink> files_;     // Made when the first stream goes to a file.
   const std::unique_ptr<char[]> buffer_;  // Not filled first: a silent job never touches it.
   std::map<int, Worker> workers_;

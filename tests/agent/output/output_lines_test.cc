@@ -114,6 +114,16 @@ TEST(LineCutter, CutsEndlessLinesInPieces) {
   EXPECT_EQ(bytewise + cutter.Finish(), absl::StrCat(piece, piece, "[3] xxxxx\n"));
 }
 
+TEST(LineCutter, WithoutAPrefixAnEndlessLineStaysOne) {
+  LineCutter cutter("");
+  cutter.AlwaysCut();
+  const std::string line(2 * kMaxLineBytes + 5, 'x');
+  std::string out = cutter.Feed(line);
+  EXPECT_EQ(out.size(), 2 * kMaxLineBytes);
+  out += cutter.Feed("\nlast");
+  EXPECT_EQ(out + cutter.Finish(/*keeps_end=*/true), absl::StrCat(line, "\nlast"));
+}
+
 // The lines that a terminal shows for `text`, which holds no escapes but "erase the line".
 std::vector<std::string> Shown(const std::string& text) {
   std::vector<std::string> lines(1);

@@ -158,6 +158,19 @@ TEST_F(OutputRelayTest, WithoutAPrefixLinesAreWholeWhereTheyAreToBe) {
   EXPECT_EQ(Printed(), "zero\n");
 }
 
+TEST_F(OutputRelayTest, WithoutAPrefixTheLastLineOfAllGetsNoEnd) {
+  WorkerRoutes plain;
+  plain.whole_lines = true;
+  const WorkerOutput zero = relay_->Open(0, plain).value();
+  const WorkerOutput one = relay_->Open(1, plain).value();
+  Write(zero.out, "zero");
+  Write(one.out, "one");
+  relay_->Close(0);
+  EXPECT_EQ(Printed(), "zero");
+  relay_->Close(1);
+  EXPECT_EQ(Printed(), "\none");
+}
+
 TEST_F(OutputRelayTest, PrefixesSayTheStreamAndTheTime) {
   const WorkerOutput worker = Open(0, "${time} <${stream}> ");
   Write(worker.out, "a\n");
