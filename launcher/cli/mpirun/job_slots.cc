@@ -129,4 +129,13 @@ absl::Status KeepJobSlots(const Environment& environment, MpirunLine& line) {
   return absl::OkStatus();
 }
 
+absl::Status KeepSlotsHere(int slots, const MpirunLine& line) {
+  if (line.oversubscribes.value_or(line.says_hydras_words) || NumberIn(line.ranks) <= slots) {
+    return absl::OkStatus();
+  }
+  return InvalidArgumentError(absl::StrCat(line.ranks_word, " ", line.ranks, ": ",
+                                           PrintableLine(line.hosts), " has ", Counted(slots),
+                                           kOversubscribe));
+}
+
 }  // namespace hlaunch

@@ -7,7 +7,8 @@
 #include "launcher/cli/mpirun/mpirun_line.h"
 #include "launcher/text/environment.h"
 
-// The slots that a scheduler gave its job, for a line of mpirun that names no hosts.
+// The slots that a scheduler gave its job, for a line of mpirun that names no hosts, and those that
+// a line counts on this host.
 
 namespace hlaunch {
 
@@ -22,5 +23,11 @@ namespace hlaunch {
 //   InvalidArgument - there are fewer slots, the job's hosts cannot be read, ranks by node would
 //       need a second round, or the job is heterogeneous; with the way out.
 absl::Status KeepJobSlots(const Environment& environment, MpirunLine& line);
+
+// Refuses more ranks than `slots`, which the line itself counts on this host alone. Pure.
+//
+// Errors:
+//   InvalidArgument - there are fewer slots; --oversubscribe or the words of Hydra allow it.
+absl::Status KeepSlotsHere(int slots, const MpirunLine& line);
 
 }  // namespace hlaunch

@@ -115,6 +115,11 @@ std::string SlotsOfAllocation(const Environment& environment) {
   return "";
 }
 
+// Whether the line names this host alone, with a number of slots.
+bool CountsHere(const MpirunLine& line) {
+  return line.hostfile.empty() && absl::StrContains(line.hosts, ':') && AreHere(line.hosts);
+}
+
 // Runs a job of this host alone without a start of hosts. Returns whether it is one.
 bool KeepHere(bool hosts_by_default, MpirunLine& line) {
   if (!line.hostfile.empty() || line.hosts.empty() || !AreHere(line.hosts)) return false;
@@ -289,6 +294,9 @@ absl::StatusOr<TranslatedLine> TranslateMpirun(Words words, const Environment& e
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfFile(read, line));
   HLAUNCH_RETURN_IF_ERROR(CheckOuterMpirun(environment, line));
   HLAUNCH_RETURN_IF_ERROR(CheckThisHost(environment, read, line));
+  if (int slots = 0; CountsHere(line) && ParseInt(SlotsHere(line.hosts), 1, INT_MAX, &slots)) {
+    HLAUNCH_RETURN_IF_ERROR(KeepSlotsHere(slots, line));
+  }
   AddVariables(environment, line);
   HLAUNCH_RETURN_IF_ERROR(TakeHostsOfJob(environment, read, line));
   HLAUNCH_RETURN_IF_ERROR(KeepJobSlots(environment, line));

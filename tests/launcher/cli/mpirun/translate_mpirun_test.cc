@@ -165,6 +165,15 @@ TEST(TranslateMpirun, CountsTheSlotsOfAllEntriesForThisHost) {
   EXPECT_EQ(Became("-H localhost:2 -H 127.0.0.1:3 x"), "-n 5 -- x");
 }
 
+TEST(TranslateMpirun, KeepsTheSlotsThatALineCountsOnThisHost) {
+  EXPECT_EQ(Became("-H localhost:2,localhost -n 3 x"), "-n 3 -- x");
+  EXPECT_EQ(Became("-H localhost:2 -n 3 x"),
+            "-n 3: localhost:2 has 2 slots; write --oversubscribe to start more ranks than slots");
+  EXPECT_EQ(Became("-H localhost:2 -n 3 --oversubscribe x"), "-n 3 -- x");
+  EXPECT_EQ(Became("-hosts localhost:2 -n 3 x"), "-n 3 -- x");  // Hydra goes round.
+  EXPECT_EQ(Became("-H localhost -n 3 x"), "-n 3 -- x");        // Nobody has counted.
+}
+
 TEST(TranslateMpirun, TakesAValueApartOnlyForANameThatEndsInEnv) {
   EXPECT_EQ(Became("-n 1 --wdir=/opt/env x"), "--wdir=/opt/env -n 1 -- x");
   EXPECT_EQ(Became("-n 1 -x=myenv x"), "-x myenv -n 1 -- x");
