@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
@@ -143,22 +144,42 @@ std::vector<TargetHost> Merge(const std::vector<TargetHost>& hosts) {
   return merged;
 }
 
-// One line of a hostfile without its comment.
+// The words of a hostfile's line without its comment. Open MPI allows blanks around '='.
+std::vector<std::string> WordsOfLine(string_view line) {
+  std::vector<std::string> words;
+  for (const string_view piece :
+       absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty())) {
+    const bool continues =
+        !words.empty() && (absl::EndsWith(words.back(), "=") || absl::StartsWith(piece, "="));
+    if (continues) {
+      absl::StrAppend(&words.back(), piece);
+    } else {
+      words.emplace_back(piece);
+    }
+  }
+  return words;
+}
+
+bool IsOneOf(string_view name, std::initializer_list<string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// One line of a hostfile without its comment, with the names that Open MPI has for a number.
 absl::Status ParseLine(string_view line, std::vector<TargetHost>& hosts) {
-  const std::vector<string_view> words =
-      absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  const std::vector<std::string> words = WordsOfLine(line);
   std::optional<int> slots, most;
   for (size_t i = 1; i < words.size(); ++i) {
     const std::pair<string_view, string_view> pair =
         absl::StrSplit(words[i], absl::MaxSplits('=', 1));
     int number = 0;
-    if (pair.first != "slots" && pair.first != "max_slots" && pair.first != "max-slots") {
+    const bool counts = IsOneOf(pair.first, {"slots", "count", "cpu"});
+    if (!counts && !IsOneOf(pair.first, {"max_slots", "max-slots", "slots-max", "slots_max"})) {
       return Wrong(words[i], "expected slots=N or max_slots=N");
     }
     if (!ParseInt(pair.second, 1, kMaxSlots, &number)) {
       return Wrong(words[i], absl::StrCat("expected a number from 1 to ", kMaxSlots));
     }
-    (pair.first == "slots" ? slots : most) = number;
+    (counts ? slots : most) = number;
   }
   if (!slots.has_value()) slots = most;
   for (const string_view item : SplitList(words.front())) {

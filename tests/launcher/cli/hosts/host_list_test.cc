@@ -87,6 +87,8 @@ TEST(ParseHostfile, TakesWhatOtherLaunchersWrite) {
                                   "c:3\r\nd[1-2]\n\te\n",
                                   "hosts")),
               ElementsAre("a:4", "b:2", "c:3", "d1", "d2", "e"));
+  EXPECT_THAT(Shown(ParseHostfile("a slots = 4\nb cpu= 2\nc count =3 max-slots=9\n", "hosts")),
+              ElementsAre("a:4", "b:2", "c:3"));
   // PBS repeats a host for each of its slots.
   EXPECT_THAT(Shown(ParseHostfile("a\na\nb\nb\n", "hosts")), ElementsAre("a:2", "b:2"));
 }
