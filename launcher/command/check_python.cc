@@ -32,7 +32,8 @@ constexpr char kQuestion[] =
     "except Exception:\n"
     "    torch = 'unknown' if find_spec('torch') else ''\n"
     // See launcher/command/adopt.
-    "adopted = os.environ.get('HLAUNCH_TORCHRUN', '0') not in ('', '0') and (\n"
+    "off = '', '0', 'off', 'no', 'false'\n"
+    "adopted = os.environ.get('HLAUNCH_TORCHRUN', '').lower() not in off and (\n"
     "    find_spec('hlaunch_adopt') or find_spec('hlaunch_autoload'))\n"
     "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch,\n"
     "      'adopted' if adopted else '')\n"

@@ -222,7 +222,8 @@ class Door(unittest.TestCase):
                              "True True False 0")
 
     def test_it_does_nothing_where_it_is_not_wanted(self):
-        for env in ({}, {"HLAUNCH_TORCHRUN": "0"}, {"HLAUNCH_TORCHRUN": "1", "HLAUNCH_JOB_ID": "7"},
+        for env in ({}, {"HLAUNCH_TORCHRUN": "0"}, {"HLAUNCH_TORCHRUN": "Off"}, {"HLAUNCH_TORCHRUN": "false"},
+                    {"HLAUNCH_TORCHRUN": "1", "HLAUNCH_JOB_ID": "7"},
                     {"HLAUNCH_TORCHRUN": "1", "TORCHELASTIC_RUN_ID": "7"}):
             self.assertEqual(self.python(self.LOOK.format(before=""), **env), "False True False 0")
 
@@ -365,6 +366,7 @@ class Adopted(unittest.TestCase):
         self.adopt()
         self.assertRegex(said(), "which is hlaunch\nPython programs .*: hlaunch, since .* is adopted")
         self.assertIn("torch, since HLAUNCH_TORCHRUN=0", said(HLAUNCH_TORCHRUN="0"))
+        self.assertIn("torch, since HLAUNCH_TORCHRUN=off", said(HLAUNCH_TORCHRUN="off"))
         self.assertRegex(said(HLAUNCH_TORCHRUN=""), "(?m)torch, since HLAUNCH_TORCHRUN=$")
         self.assertIn("torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0",
                       said(HLAUNCH_TORCHRUN="1", TORCH_DEVICE_BACKEND_AUTOLOAD="0"))

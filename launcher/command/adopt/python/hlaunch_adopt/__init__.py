@@ -6,8 +6,8 @@
 soon as torch's launcher is imported: launch_agent, which all ways into the agent call. Where it is
 not wanted, only this file is read.
 
-HLAUNCH_TORCHRUN=1 wants it, =try as well, but lets torch's agent run what hlaunch cannot, and =0
-does not. `hlaunch run PROGRAM` sets it for a program, `hlaunch adopt` for an environment.
+HLAUNCH_TORCHRUN=1 wants it, =try as well, but lets torch's agent run what hlaunch cannot, and =0,
+=off, =no and =false do not. `hlaunch run PROGRAM` sets it for a program, `hlaunch adopt` for an environment.
 """
 
 import os
@@ -16,13 +16,14 @@ import sys
 LAUNCHER = "torch.distributed.launcher.api"
 PACKAGE = "torch.distributed.launcher"  # It has a name for the function, too.
 VARIABLE = "HLAUNCH_TORCHRUN"
+OFF = ("", "0", "off", "no", "false")  # In any case of letters.
 _omp_threads = []  # OMP_NUM_THREADS before torch set it; empty if install() did nothing.
 
 
 def wanted(environment):
     """Whether launch_agent is to be replaced. A worker that starts an agent is no job of hlaunch's:
     that agent is torch's."""
-    return (environment.get(VARIABLE, "0") not in ("", "0") and "HLAUNCH_JOB_ID" not in environment
+    return (environment.get(VARIABLE, "").lower() not in OFF and "HLAUNCH_JOB_ID" not in environment
             and "TORCHELASTIC_RUN_ID" not in environment)
 
 

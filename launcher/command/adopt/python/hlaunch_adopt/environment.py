@@ -20,6 +20,7 @@ MARKS = {"torchrun": (b"torch.distributed.run",), "deepspeed": (b"deepspeed",)}
 # Packages whose programs start jobs, and how.
 STARTS_AGENT = ("accelerate", "trl", "axolotl", "lightning", "lightning-fabric", "torchtune",
                 "ms-swift", "llamafactory", "torchx", "optimum-habana")
+OFF = ("", "0", "off", "no", "false")  # Of HLAUNCH_TORCHRUN, as in __init__.py.
 
 
 class Cannot(Exception):
@@ -156,7 +157,7 @@ def show(prefix, place, program, environ):
     lines = [f"python: {sys.executable}, torch {version_of('torch') or 'is not there'}",
              f"torchrun: {who_is('torchrun', program, environ)}"]
     variable = environ.get("HLAUNCH_TORCHRUN")
-    if variable in ("", "0"):
+    if variable is not None and variable.lower() in OFF:
         who = f"torch, since HLAUNCH_TORCHRUN={variable}"
     elif environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
         who = "torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps it from asking hlaunch"
