@@ -310,6 +310,8 @@ absl::StatusOr<DevicePlan> AssignDevices(const DeviceRequest& request,
   if (request.none || !kind) {
     if (!request.none && IsAsked(request)) return NoDevice(request, devices);
     plan.why = request.none ? "no devices are assigned: --devices none" : "no accelerators here";
+    const std::string doubt = request.none ? "" : ListWithoutDevices(env);
+    if (!doubt.empty()) plan.warnings.push_back(doubt);
     return plan;
   }
   HLAUNCH_ASSIGN_OR_RETURN(const VisibleDevices visible, FindVisible(*kind, devices, env));

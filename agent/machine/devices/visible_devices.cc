@@ -364,6 +364,19 @@ absl::StatusOr<VisibleDevices> FindVisible(DeviceKind kind, const std::vector<De
   return visible;
 }
 
+std::string ListWithoutDevices(const EnvMap& env) {
+  for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                           "HABANA_VISIBLE_MODULES", "ASCEND_RT_VISIBLE_DEVICES"}) {
+    const std::string list = Get(env, name).value_or("");
+    const std::vector<std::string> tokens = Tokens(list);
+    if (tokens.empty() || EndsList(tokens.front())) continue;
+    return absl::StrCat(name, "=", list,
+                        " names devices, and there is none here: the workers get no device; see "
+                        "hlaunch devices");
+  }
+  return "";
+}
+
 std::string FormatIds(const std::vector<int>& ids) {
   std::string text;
   for (size_t first = 0; first < ids.size();) {

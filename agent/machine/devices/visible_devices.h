@@ -51,6 +51,10 @@ struct VisibleDevices {
 absl::StatusOr<VisibleDevices> FindVisible(DeviceKind kind, const std::vector<Device>& devices,
                                            const EnvMap& env);
 
+// A line for a host without accelerators where `env` has a list that names some; empty: it has
+// none.
+std::string ListWithoutDevices(const EnvMap& env);
+
 // Formats 0, 1, 2, 3, 8 as "0-3,8"; keeps the order given.
 std::string FormatIds(const std::vector<int>& ids);
 

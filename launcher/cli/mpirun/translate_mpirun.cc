@@ -193,7 +193,7 @@ List Beginning(const MpirunLine& line) {
   if (!line.every_word) return words;
   words.insert(words.end(), {"--no-python", "--oversubscribe", "--console=all", "--mpi=any",
                              "--compat=openmpi"});
-  if (line.reads_stdin) words.emplace_back("--stdin=0");
+  if (line.reads_stdin && !Says(line, "--detach")) words.emplace_back("--stdin=0");
   if (!line.verbose && !line.tells) words.emplace_back("--quiet");
   words.push_back(absl::StrCat("--log-prefix=", line.prefix.empty() ? "none" : line.prefix));
   return words;

@@ -528,6 +528,16 @@ TEST(AssignDevices, LeavesJobsAloneThatDidNotAskAndDoNotFit) {
   EXPECT_THAT(AssignDevices(Request(3), {}, {})->warnings, IsEmpty());
 }
 
+TEST(AssignDevices, TellsOfAListOfDevicesWhereThereAreNone) {
+  EXPECT_THAT(AssignDevices(Request(3), {}, {{"CUDA_VISIBLE_DEVICES", "0,1"}})->warnings,
+              ElementsAre("CUDA_VISIBLE_DEVICES=0,1 names devices, and there is none here: the "
+                          "workers get no device; see hlaunch devices"));
+  for (const char* none : {"", "-1", "none"}) {
+    EXPECT_THAT(AssignDevices(Request(3), {}, {{"CUDA_VISIBLE_DEVICES", none}})->warnings,
+                IsEmpty());
+  }
+}
+
 TEST(AssignDevices, RefusesMoreWorkersThanTheDevicesAskedFor) {
   const absl::Status status = Refusal(Asked(4, "gpu", "0-2"), kEightGpus);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -165,6 +165,10 @@ TEST(TranslateMpirun, CountsTheSlotsOfAllEntriesForThisHost) {
   EXPECT_EQ(Became("-H localhost:2 -H 127.0.0.1:3 x"), "-n 5 -- x");
 }
 
+TEST(TranslateMpirun, LeavesTheInputOutOfADetachedJob) {
+  EXPECT_THAT(Became("-n 1 --detach x"), Not(HasSubstr("--stdin")));
+}
+
 TEST(TranslateMpirun, KeepsTheSlotsThatALineCountsOnThisHost) {
   EXPECT_EQ(Became("-H localhost:2,localhost -n 3 x"), "-n 3 -- x");
   EXPECT_EQ(Became("-H localhost:2 -n 3 x"),
