@@ -61,8 +61,15 @@ class Ran:
 
 
 def spread(line):
-    """How many ranks each host has if all get an even share of what is beyond the slots."""
-    slots = line.slots()
+    """How many ranks each host has if the slots fill one after another, and all hosts get an even share
+    of what is beyond."""
+    slots, left = line.slots(), line.ranks
+    if left <= sum(slots.values()):
+        filled = collections.Counter()
+        for host, own in slots.items():
+            filled[f"node{host}"] = min(own, left)
+            left -= filled[f"node{host}"]
+        return +filled
     share, more = divmod(line.ranks - sum(slots.values()), len(slots))
     return {f"node{host}": own + share + (index < more)
             for index, (host, own) in enumerate(slots.items())}
@@ -84,8 +91,8 @@ RULES = {
         and len(line.hosts) == len(line.slots()) and len(ours.ranks) == len(theirs.ranks)
         and max(ours.by_host().values()) - min(ours.by_host().values()) <= 1),
     "a host of a file without a number has one slot, and not one for each core": lambda line, theirs, ours: (
-        not line.hydra and line.in_file and line.ranks and line.oversubscribe and not line.each
-        and any(slots is None for _, slots in line.hosts) and len(ours.ranks) == len(theirs.ranks)
+        not line.hydra and line.in_file and line.ranks and not line.each
+        and (line.oversubscribe or line.ranks <= sum(line.slots().values())) and any(slots is None for _, slots in line.hosts) and len(ours.ranks) == len(theirs.ranks)
         and ours.by_host() == spread(line)),
     "a host of a file without a number has one rank": lambda line, theirs, ours: (
         not line.hydra and line.in_file and not line.ranks and not line.each
