@@ -173,7 +173,11 @@ constexpr absl::string_view kLate =
 
 // These rows count only if no row of kRows fits the worker's own words.
 constexpr Row kWaited[] = {
-    {{"Timed out waiting", "Application timeout caused pair closure", "Socket Timeout"}, kLate},
+    {{"Timed out waiting", "Application timeout caused pair closure", ""}, kLate},
+    // The store's word in torch 1.x, whose ranks wait in vain for those of a newer one.
+    {{"Socket Timeout", "", ""},
+     "see where {awaited} stands (py-spy dump --pid PID), and whether all hosts have the same "
+     "torch"},
     {{"waiting for clients", "", ""},
      "not all workers came to the store: see where {awaited} stands"},
     {{"has not come to group", "", ""},
@@ -403,7 +407,10 @@ std::string ForWorker(const Outcome& outcome, uint16_t store_port) {
     return absl::StrCat(
         "nobody set ", keys, " in the store: ",
         outcome.awaited.empty()
-            ? "fewer ranks came than the script waits for, or it is a key of its own"
+            ? absl::StrCat("fewer ranks came than the script waits for, or ",
+                           absl::StrContains(keys, "default_pg")
+                               ? "not all hosts have the same torch"
+                               : "it is a key of its own")
             : absl::StrCat("see where ", Awaited(outcome), " stands (py-spy dump --pid PID)"));
   }
   if (!outcome.awaited.empty() && !outcome.awaited.front().did.empty()) {

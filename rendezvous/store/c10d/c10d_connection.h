@@ -78,13 +78,14 @@ class C10dConnection {
   Backlog unparsed;                   // Received bytes that wait: blocked, or the turn is over.
   std::unique_ptr<C10dRequest> held;  // A request that came during a wait; executed after it.
   std::unique_ptr<C10dCommands::Listing> listing;  // A reply that is being made.
-  Instant silent_until;       // The end of the awaited silence; Instant() if there is none.
-  size_t arriving = 0;        // The bytes it holds of an incomplete request.
-  uint64_t arrived_last = 0;  // The place of its last bytes in the order of all arrivals.
-  bool known = false;         // It has completed a request.
-  bool waiting = false;       // The client waits, as C10dCommands says.
-  bool scheduled = false;     // It is queued for a turn.
-  bool gone = false;          // To be closed once it has executed what waits for a turn.
+  Instant silent_until;        // The end of the awaited silence; Instant() if there is none.
+  size_t arriving = 0;         // The bytes it holds of an incomplete request.
+  uint64_t arrived_last = 0;   // The place of its last bytes in the order of all arrivals.
+  int requests_to_judge = 32;  // Of its first ones; by them its release of torch may be known.
+  bool known = false;          // It has completed a request.
+  bool waiting = false;        // The client waits, as C10dCommands says.
+  bool scheduled = false;      // It is queued for a turn.
+  bool gone = false;           // To be closed once it has executed what waits for a turn.
 };
 
 }  // namespace hlaunch

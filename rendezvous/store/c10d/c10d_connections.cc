@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 
@@ -25,6 +26,9 @@ constexpr size_t kNoEnd = std::numeric_limits<size_t>::max();
 // While more clients than this have their turn to come, a burst is executed at once: what waits for
 // a turn takes memory, up to 256 KiB each.
 constexpr size_t kMostTurns = 256;
+// All releases of torch begin the keys of a job's first process group with it, and nobody else
+// does.
+constexpr absl::string_view kKeysOfTorch = "default_pg";
 
 }  // namespace
 
@@ -124,6 +128,7 @@ absl::Status C10dConnections::TakeWhole(C10dConnection& connection, absl::string
 }
 
 absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest request) {
+  if (connection.requests_to_judge > 0) JudgeRelease(connection, request);
   if (connection.waiting && request.op != C10dOp::kCancelWait) {
     if (connection.parser.dialect() == C10dDialect::kTorch22) {
       connection.held = std::make_unique<C10dRequest>(std::move(request));
@@ -152,6 +157,22 @@ absl::Status C10dConnections::Execute(C10dConnection& connection, C10dRequest re
     notified_.insert(notice.client);
   }
   return CheckUnread();
+}
+
+// Tells once of ranks with two releases of torch that number the store's requests differently. They
+// would wait for each other until a time-out that blames one of them.
+void C10dConnections::JudgeRelease(C10dConnection& connection, const C10dRequest& request) {
+  --connection.requests_to_judge;
+  if (request.keys.empty() || !absl::StrContains(request.keys.front(), kKeysOfTorch)) return;
+  connection.requests_to_judge = 0;
+  const bool newer = connection.parser.dialect() == C10dDialect::kTorch22;
+  std::string& source = newer ? newer_torch_ : older_torch_;
+  if (!source.empty()) return;
+  source = connection.Source();
+  if (newer_torch_.empty() || older_torch_.empty()) return;
+  warn_(absl::StrCat("store: ranks have different releases of torch: 2.2 or newer at ",
+                     newer_torch_, ", and 2.1 or older at ", older_torch_,
+                     "; they wait for each other in vain, so give all of them the same torch"));
 }
 
 absl::Status C10dConnections::CheckUnread() const {

@@ -80,6 +80,7 @@ class C10dConnections {
   void WakeReady();
   void Schedule(C10dConnection& connection);
   void TakeTurn(C10dConnection& connection);
+  void JudgeRelease(C10dConnection& connection, const C10dRequest& request);
   absl::Status CheckUnread() const;
   absl::StatusOr<bool> List(C10dConnection& connection);
   void CountArriving(C10dConnection& connection);
@@ -101,6 +102,8 @@ class C10dConnections {
   size_t arriving_ = 0;
   uint64_t last_arrival_ = 0;
   std::set<std::pair<uint64_t, Id>> arrivals_;
+  std::string newer_torch_;  // The first client of a torch of 2.2 or newer, and of an older one.
+  std::string older_torch_;
   Id last_id_ = 0;
   absl::flat_hash_map<Id, std::unique_ptr<C10dConnection>> connections_;
   std::set<Id> notified_;  // Clients whose replies hold notices that were not sent yet.

@@ -136,14 +136,14 @@ def report_of(launcher, run):
 
 
 def judge(launcher, plant, report, seconds, host):
-    host = host or f"node{plant.host}"
+    host = host or (r"node\d+" if plant.host is None else f"node{plant.host}")
     text, result = "\n".join(report), Result(seconds=seconds, lines=len(report))
     result.report = text
     first = report[0] if launcher == "hlaunch" and report else text
     named = rf"rank {plant.rank} \({host}" if launcher == "hlaunch" else rf"rank\s*: {plant.rank} "
     if plant.rank is not None:
         result.rank = bool(re.search(named, first))
-    result.host = plant.hosts == 1 or plant.console == plant.host != 0 or bool(re.search(rf"\b{host}\b", first))
+    result.host = plant.hosts == 1 or plant.console == (plant.host or 0) != 0 or bool(re.search(rf"\b{host}\b", first))
     evidence = [line for line in report[1:] if line.startswith("    ")]
     result.cause = bool(re.search(plant.cause, "\n".join([first, *evidence]), re.MULTILINE))
     advice = [line for line in report if line.strip().startswith("advice: ")]

@@ -37,7 +37,7 @@ class Plant:
     words: tuple  # The program and its arguments.
     cause: str  # A pattern in the first line of the report.
     rank: int = None  # The rank to be named; None if any or none will do.
-    host: int = 0
+    host: int = 0  # None: any one may be named.
     advice: str = ""  # A pattern in the advice; empty if there may be none.
     hosts: int = 1
     nproc: int = 4
@@ -427,8 +427,10 @@ TORCH += [
           within=WAITS),
     torch("loader_raises", r"ValueError: bad sample", rank=5, hosts=3, nproc=2, host=2),
     dataclasses.replace(
-        torch("works", r"torch.*(1\.13|2\.\d+)|different|Invalid backend", "same torch", rank=None,
-              hosts=2, nproc=1, within=WAITS), name="torch 1.13 on the second host", host=1, torchrun=False,
+        torch("works", r"Socket Timeout|wait timeout|different|Invalid backend", "same torch", rank=None,
+              hosts=2, nproc=1, within=WAITS), name="torch 1.13 on the second host",
+        host=None,  # Of two releases none is wrong; whose time is up first is chance.
+        torchrun=False,
         only={1: {"env": {"PYTHON_EXEC": planted.TORCH1}}}),
 ]
 

@@ -68,7 +68,11 @@ TEST(AdviceFor, NamesTheWayOut) {
        "waiting 2000ms for recv operation to complete",
        "py-spy"},
       {"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /default_pg/0//cpu//0/1",
-       "/default_pg/0//cpu//0/1"},
+       "/default_pg/0//cpu//0/1 in the store: fewer ranks came than the script waits for, or not "
+       "all "
+       "hosts have the same torch"},
+      {"torch.distributed.DistStoreError: wait timeout after 1000ms, keys: /mine", "of its own"},
+      {"RuntimeError: Socket Timeout", "the same torch"},
       {"RuntimeError: Connection closed by peer [10.0.0.1]:4711", "another worker was gone"},
       // From the sources of torch, gloo, NCCL and CUDA, and from what their users report.
       {"RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. It is possible "

@@ -132,6 +132,25 @@ TEST_F(Connections, AnOldDeleteIsExecutedAfterSilence) {
   EXPECT_EQ(all_.next_turn(), Instant::max());
 }
 
+TEST_F(Connections, RanksWithDifferentReleasesOfTorchAreToldOnce) {
+  Seen first, second, old, other;
+  const std::string key = "/default_pg/0//cpu//0/0";
+  Take(ConnectNew(first), Request(C10dOp::kSet, {key}, {"v"}));
+  std::string bytes = Byte(0);  // SET, before 2.2.
+  PutText(&bytes, "k");
+  PutText(&bytes, "v");
+  Take(Connect(other), bytes);  // No process group's.
+  EXPECT_THAT(warnings_, IsEmpty());
+  bytes = Byte(0);
+  PutText(&bytes, key);
+  PutText(&bytes, "v");
+  Take(Connect(old), bytes + bytes);
+  Take(ConnectNew(second), Request(C10dOp::kSet, {key}, {"v"}));
+  EXPECT_THAT(warnings_,
+              ElementsAre(HasSubstr("ranks have different releases of torch: 2.2 or newer "
+                                    "at somewhere, and 2.1 or older at somewhere")));
+}
+
 TEST_F(Connections, NonsenseEndsOneConnectionWithALine) {
   Seen good, bad;
   ConnectNew(good);
