@@ -21,6 +21,7 @@
 #include "agent/workers/process/thread_room.h"
 #include "agent/workers/worker/keeper.h"
 #include "launcher/grpc/ask.h"
+#include "launcher/grpc/endpoint_watch.h"
 #include "launcher/grpc/host_client.h"
 #include "launcher/grpc/own_rendezvous.h"
 #include "launcher/grpc/shutdown_grace.h"
@@ -303,7 +304,7 @@ class HostLink final : public NodeLink {
 // The link of a node that joins where the endpoint leads. The endpoint may lead to this host: this
 // node offers to host, or the name turns out to be its own. Then a rendezvous listens in this
 // process too; it gets no nodes if another node hosts. So there is one rendezvous, whatever each
-// node believes.
+// node believes. If the port is taken, this node listens once it is free.
 class JoinLink final : public NodeLink {
  public:
   JoinLink(const JobSpec& spec, const Trust& trust, HostingVerdict verdict,
@@ -317,7 +318,7 @@ class JoinLink final : public NodeLink {
     options.join_timeout = spec.policy.join_timeout;
     if (port_was_taken) options.answer_timeout = kNeighbourPatience;
     options.lookup = std::move(lookup);
-    if (spec.mode == JobMode::kEndpoint && !port_was_taken) {
+    if (spec.mode == JobMode::kEndpoint) {
       if (verdict_.role == HostingRole::kOffers) Listen(verdict_);
       options.detour = [this] { return WayHome(); };
     }
@@ -345,6 +346,7 @@ class JoinLink final : public NodeLink {
     client_.emplace(std::move(options));
     MutexLock lock(&mu_);
     turning_ = &*client_;
+    if (verdict_.role != HostingRole::kJoins) WatchEndpointLocked();
   }
 
   ~JoinLink() override { Stop(); }
@@ -353,10 +355,13 @@ class JoinLink final : public NodeLink {
   bool hosts() const override { return LedHere() != nullptr; }
   std::optional<JobStatus> Status() const override { return StatusOf(LedHere()); }
   uint16_t shared_store_port() const override { return 0; }
-  bool port_was_taken() const override { return port_was_taken_; }
+  bool port_was_taken() const override {
+    MutexLock lock(&mu_);
+    return port_was_taken_ && own_ == nullptr;
+  }
 
   std::string Belief(Duration waited) const override {
-    if (port_was_taken_) return "";
+    if (port_was_taken()) return "";
     Silence silence;
     HostingVerdict verdict;
     {
@@ -419,11 +424,15 @@ class JoinLink final : public NodeLink {
 
  private:
   void Stop() {
+    std::unique_ptr<EndpointWatch> watch;
     {
       MutexLock lock(&mu_);
       death_report_changed_ = nullptr;
       turning_ = nullptr;
+      ends_ = true;
+      watch = std::move(watch_);
     }
+    watch.reset();    // It asks the client until then.
     client_.reset();  // It calls until then; its last update may go to a server here.
     std::unique_ptr<OwnRendezvous> own;
     std::unique_ptr<RendezvousServer> server;
@@ -435,7 +444,8 @@ class JoinLink final : public NodeLink {
       voter = std::move(voter_);
     }
     if (server != nullptr) server->Shutdown(kShutdownGrace);
-    voter.reset();  // Both may end the server's streams until then.
+    if (endpoint_server_ != nullptr) endpoint_server_->Shutdown(kShutdownGrace);
+    voter.reset();  // Both may end the servers' streams until then.
     own.reset();
   }
 
@@ -469,6 +479,7 @@ class JoinLink final : public NodeLink {
     {
       MutexLock lock(&mu_);
       voters_ = voters;
+      policy_ = policy;
       changed = death_report_changed_;
       if (own_ != nullptr && own_->has_job()) own = own_->voter();
     }
@@ -518,7 +529,9 @@ class JoinLink final : public NodeLink {
   }
 
   void EndVoterStreams(const absl::Status& why) {
-    if (RendezvousServer* const server = serving_) server->EndStreams(why);
+    for (RendezvousServer* const server : {serving_.load(), serving_at_endpoint_.load()}) {
+      if (server != nullptr) server->EndStreams(why);
+    }
   }
 
   // The voter calls this from its thread.
@@ -540,8 +553,82 @@ class JoinLink final : public NodeLink {
       listen = own_ == nullptr && verdict.role == HostingRole::kHosts &&
                spec_.mode == JobMode::kEndpoint && !port_was_taken_ && !client_->contacted();
       verdict_ = verdict;
+      if (verdict.role != HostingRole::kJoins) WatchEndpointLocked();
     }
     if (listen) Listen(verdict);
+  }
+
+  // The owner of a port that is taken may be about to end, as the agent of a host whose keeper was
+  // killed: nobody would listen at the endpoint then, and no node could come any more.
+  void WatchEndpointLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (ends_ || watch_ != nullptr || own_ != nullptr || spec_.mode != JobMode::kEndpoint) return;
+    watch_ = std::make_unique<EndpointWatch>([this] { return LookAtEndpoint(); });
+  }
+
+  // Returns true if there is nothing more to look for. The watch calls it from its thread.
+  bool LookAtEndpoint() {
+    HostingVerdict verdict;
+    EndpointSight sight;
+    const JobVoter* voter = nullptr;
+    {
+      MutexLock lock(&mu_);
+      if (own_ != nullptr) return true;
+      verdict = verdict_;
+      sight = {verdict.role, client_->contacted(), policy_ && !voters_.empty()};
+      voter = voter_.get();
+    }
+    if (endpoint_server_ != nullptr && guide_ == nullptr) return true;
+    if (endpoint_server_ != nullptr && voter == nullptr) return false;
+    switch (DecideEndpointDuty(spec_, sight)) {
+      case EndpointDuty::kNothing:
+        return false;
+      case EndpointDuty::kFound:
+        Listen(verdict);
+        return false;
+      case EndpointDuty::kStandBy:
+        break;
+    }
+    if (const absl::Status stands = StandByAtEndpoint(verdict); !stands.ok()) {
+      LogDebug(absl::StrCat("not standing by at the endpoint: ", stands.message()));
+    }
+    return false;
+  }
+
+  // Whoever begins a new job there may need the port for a moment, so it must have been free
+  // before, too.
+  absl::Status StandByAtEndpoint(const HostingVerdict& verdict) {
+    const bool guided = std::exchange(endpoint_server_, nullptr) != nullptr;
+    guide_.reset();
+    auto listening = hlaunch::Listen(verdict.bind_address, spec_.endpoint.port);
+    const bool was_free = std::exchange(endpoint_was_free_, listening.ok()) || guided;
+    HLAUNCH_RETURN_IF_ERROR(listening.status());
+    if (!was_free) return absl::OkStatus();
+    JobVoter* voter = Voter();
+    std::unique_ptr<JobVoter> guide;
+    if (voter == nullptr) {
+      // This node may never become a voter. Those who lead the job call to the endpoint.
+      JobVoter::Options options;
+      {
+        MutexLock lock(&mu_);
+        options.policy = *policy_;
+      }
+      options.job_id = spec_.job_id;
+      options.self = {NewIncarnation(), HostName(), HostPort(spec_.endpoint)};
+      options.trust = endpoint_.trust;
+      options.on_lost = [](const absl::Status&) {};
+      HLAUNCH_ASSIGN_OR_RETURN(guide, JobVoter::Start(std::move(options)));
+      voter = guide.get();
+    }
+    RendezvousServer::Options server;
+    server.listener = std::move(listening->fd);
+    server.trust = endpoint_.trust;
+    server.voters = voter;
+    HLAUNCH_ASSIGN_OR_RETURN(auto served, RendezvousServer::Start(std::move(server), *voter));
+    LogDebug(absl::StrCat("standing by on port ", spec_.endpoint.port, ": ", verdict.reason));
+    if (guide == nullptr) serving_at_endpoint_ = served.get();
+    guide_ = std::move(guide);
+    endpoint_server_ = std::move(served);
+    return absl::OkStatus();
   }
 
   // A taken port is no error: another agent of this host may host, or another program may use the
@@ -592,13 +679,21 @@ class JoinLink final : public NodeLink {
   const Incarnation incarnation_ = NewIncarnation();
   uint16_t voter_port_ = 0;
   std::optional<ListeningSocket> voter_socket_;
-  VoterMembers voters_ ABSL_GUARDED_BY(mu_);  // The job's voters, as last reported.
+  VoterMembers voters_ ABSL_GUARDED_BY(mu_);              // The job's voters, as last reported.
+  std::optional<JobPolicy> policy_ ABSL_GUARDED_BY(mu_);  // As last reported with them.
   std::function<void()> death_report_changed_ ABSL_GUARDED_BY(mu_);
   GrpcRendezvousClient* turning_ ABSL_GUARDED_BY(mu_) =
       nullptr;  // client_, while it may be called.
   std::unique_ptr<JobVoter> voter_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<RendezvousServer> voter_server_ ABSL_GUARDED_BY(mu_);
   std::atomic<RendezvousServer*> serving_ = nullptr;  // voter_server_, for its own threads.
+  // The state as one that stands by at the endpoint; for the watch's thread while there is one.
+  bool endpoint_was_free_ = false;
+  std::unique_ptr<JobVoter> guide_;  // Null: voter_ answers there.
+  std::unique_ptr<RendezvousServer> endpoint_server_;
+  std::atomic<RendezvousServer*> serving_at_endpoint_ = nullptr;  // It, if voter_ answers there.
+  bool ends_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<EndpointWatch> watch_ ABSL_GUARDED_BY(mu_);
   std::optional<GrpcRendezvousClient> client_;  // Last: it calls this object until it is gone.
 };
 

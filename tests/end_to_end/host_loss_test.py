@@ -34,6 +34,8 @@ class HostLossTest(jobs.JobTest):
     # proof of death counts for 0.45 of it, though threads stand still for seconds.
     loss_limit = 30
     on_host_loss = "wait"
+    shutdown_timeout = 1
+    worker_words = ()
     env = {}
 
     def options_of(self, _):
@@ -47,8 +49,8 @@ class HostLossTest(jobs.JobTest):
             lab.HLAUNCH, "--nnodes", f"{self.least}:{self.count}", "--rdzv-endpoint", self.endpoint,
             *(["--on-host-loss", self.on_host_loss] if self.on_host_loss else []),
             "--loss-limit", self.loss_limit, "--last-call", 8, "--max-restarts", 50,
-            "--shutdown-timeout", 1, "--verbose",
-            *self.options_of(node), jobs.WORKER, "env", "await", end,
+            "--shutdown-timeout", self.shutdown_timeout, "--verbose",
+            *self.options_of(node), jobs.WORKER, *self.worker_words, "env", "await", end,
             env={"PYTHON_EXEC": jobs.PYTHON, **self.env})
                 for node in nodes or self.nodes]
 
@@ -115,6 +117,27 @@ class HostDiesAtOnce(HostLossTest):
             run.wait_for("joining the new rendezvous, which counts as restart 1 of 50", 60)
         self.assertTrue(lab.poll(lambda: jobs.environments(runs[0]), 60), self.told(runs))
         self.end(runs, timeout=60)
+
+
+class HostIsStartedAgainAtOnce(HostLossTest):
+    """The keeper of the host is killed, and hlaunch is started again while the agent that it leaves
+    still has the endpoint's port."""
+
+    count = 3
+    on_host_loss = None
+    shutdown_timeout = 3
+    worker_words = ("stubborn",)
+
+    def test_others_still_find_the_job_at_the_endpoint(self):
+        runs = self.begin()
+        os.kill(runs[0].pid, signal.SIGKILL)
+        runs[0] = self.start_job([self.nodes[0]])[0]
+        self.wait_for_workers(runs[:1], 1, 60)
+        self.assert_said(runs[0], "listens there; asking who that is")
+        kill_all(runs[2])
+        runs[2] = self.start_job([self.nodes[2]])[0]  # It knows the endpoint only.
+        self.wait_for_workers(runs[2:], 1, 60)
+        self.end(runs)
 
 
 class NoOtherVoter(HostLossTest):

@@ -176,6 +176,14 @@ HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
   return {Role::kJoins, "", reason};
 }
 
+EndpointDuty DecideEndpointDuty(const JobSpec& spec, const EndpointSight& sight) {
+  if (spec.mode != JobMode::kEndpoint || sight.role == HostingRole::kJoins) {
+    return EndpointDuty::kNothing;
+  }
+  if (!sight.contacted) return EndpointDuty::kFound;
+  return sight.voters_known ? EndpointDuty::kStandBy : EndpointDuty::kNothing;
+}
+
 std::string ExplainSilence(const JobSpec& spec, const HostingVerdict& verdict,
                            const Silence& silence) {
   std::string text =

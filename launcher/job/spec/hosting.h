@@ -41,6 +41,25 @@ struct HostingVerdict {
 HostingVerdict DecideHosting(const JobSpec& spec, const Resolved& resolved,
                              const std::vector<LocalAddress>& local, const std::string& own_name);
 
+// What a node knows whose endpoint may lead to it though nothing in this process listens there.
+struct EndpointSight {
+  HostingRole role = HostingRole::kJoins;
+  bool contacted = false;     // A rendezvous has let this node in.
+  bool voters_known = false;  // It is led from one of the job's own nodes, whose places are known.
+};
+
+// What such a node is to do once it gets the endpoint's port.
+enum class EndpointDuty {
+  kNothing,
+  kFound,    // Host the rendezvous, as if the port had been free at once.
+  kStandBy,  // Tell nodes that come where the rendezvous is.
+};
+
+// Decides it. Only the form in which the address decides who hosts has such a port: in the static
+// form it is also that of the workers' store. A rendezvous that has let this node in and is gone
+// without voters ends the job; it is not begun anew beside its workers. Pure.
+EndpointDuty DecideEndpointDuty(const JobSpec& spec, const EndpointSight& sight);
+
 // What a node found out after it has met no other node at the endpoint.
 struct Silence {
   Duration waited;

@@ -414,6 +414,8 @@ absl::Status JobVoter::Hear(absl::string_view job_id, VoterLetter letter) {
   {
     MutexLock lock(&mu_);
     if (yielded_) yielded_ = Now();
+    // A process that is no voter of the job learns only in this way that another one leads now.
+    if (appends && letter.message.to == 0 && !leads_) leader_ = letter.from;
   }
   if (appends && letter.message.to == 0) {
     Yield(letter.from);

@@ -128,6 +128,23 @@ TEST(DecideHosting, FollowsAddressOrRank) {
   }
 }
 
+// Else nobody would listen at the endpoint for the rest of the job if its owner came too early.
+TEST(DecideEndpointDuty, IsForTheNodeToWhichTheEndpointMayLead) {
+  const JobSpec endpoint = Spec(JobMode::kEndpoint, "node0");
+  for (const Role role : {Role::kHosts, Role::kOffers}) {
+    EXPECT_EQ(DecideEndpointDuty(endpoint, {role, false, false}), EndpointDuty::kFound);
+    EXPECT_EQ(DecideEndpointDuty(endpoint, {role, true, true}), EndpointDuty::kStandBy);
+    EXPECT_EQ(DecideEndpointDuty(endpoint, {role, true, false}), EndpointDuty::kNothing);
+  }
+  for (const bool contacted : {false, true}) {
+    const EndpointSight other{Role::kJoins, contacted, contacted};
+    EXPECT_EQ(DecideEndpointDuty(endpoint, other), EndpointDuty::kNothing);
+    const EndpointSight first{Role::kHosts, contacted, contacted};
+    const JobSpec fixed = Spec(JobMode::kStatic, "node0", 0);
+    EXPECT_EQ(DecideEndpointDuty(fixed, first), EndpointDuty::kNothing);
+  }
+}
+
 struct SilenceRow {
   const char* what;
   JobSpec spec;

@@ -192,6 +192,27 @@ TEST(JobVoter, BeginsTheJobAnewOnceTheOneItYieldedToIsGone) {
   EXPECT_TRUE(voter->job()->Attach(Placed(1, 3), Says(0, NodePhase::kReady), false, told).ok());
 }
 
+// What stands by at the endpoint may be no voter of the job, so that only calls to the endpoint
+// tell it who leads. A node that comes must not be sent to a leader that is gone.
+TEST(JobVoter, OneThatIsNoVoterSendsNodesToTheLastThatHasCalled) {
+  JobVoter::Options options;
+  options.job_id = "job";
+  options.policy = OfThree();
+  options.self = {1, "node0", "127.0.0.1:1"};
+  options.on_lost = [](const absl::Status&) {};
+  const auto voter = JobVoter::Start(options).value();
+  EXPECT_TRUE(voter->Places().empty());
+  for (const Incarnation leader : {8, 9}) {
+    VoterMessage call;
+    call.from = leader;
+    const VoterMember from{leader, "node1", absl::StrCat("127.0.0.1:", leader)};
+    ASSERT_TRUE(voter->Hear("job", FromProto(ToProto(call, "job", from)).value()).ok());
+    ASSERT_EQ(voter->Places().size(), 1U);
+    EXPECT_EQ(voter->Places().front().address, from.address);
+  }
+  EXPECT_FALSE(voter->leads());
+}
+
 // Two nodes on the host of the rendezvous would die with it.
 TEST(CandidatesOf, PrefersVotersThenOtherHosts) {
   const VoterMember self{1, "node0", "10.0.0.1:1"};
