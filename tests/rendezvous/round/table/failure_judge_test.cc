@@ -75,6 +75,73 @@ TEST(RoundTable, ARankThatOthersSayHasLeftIsGivenTheTimeToTellOfItself) {
   }
 }
 
+TEST(RoundTable, ARankThatOthersSayHasLeftAndThatHasExitedIsNotWaitedFor) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate exits = Says(1, Phase::kRunning);
+  exits.exited = {0};
+  ASSERT_TRUE(job.Say(1, exits).ok());
+  constexpr char kLeft[] = "hlaunch.RankLost: rank 2 on node1 left the group before all_reduce #9";
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), kLeft))).ok());
+  job.Pass(milliseconds(1000), {0, 1});
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+}
+
+// The table's thread sleeps until NextDeadline. If nothing were decided at that moment, it would
+// spin.
+TEST(RoundTable, AConsequenceIsJudgedAtTheMomentThatTheTableNames) {
+  Job job(2, 2);
+  job.Run(2);
+  ASSERT_TRUE(job.Say(0, Failed(1, Saying(Failure(1, 1), "RuntimeError: Broken pipe"))).ok());
+  job.Beat(1);
+  const Instant failed = job.now;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_EQ(job.Told(0).kind, Kind::kRun);
+    job.now = job.table.NextDeadline().value();
+    job.table.Tick(job.now);
+  }
+  EXPECT_EQ(job.Told(0).kind, Kind::kFinish);
+  EXPECT_EQ(job.now, failed + milliseconds(900));
+}
+
+TEST(RoundTable, FailuresThatAreTooManyToKeepAreNotToldToAllAgain) {
+  Job job(2, 2);
+  job.Run(2);
+  NodeUpdate many = Says(1, Phase::kFailed);
+  for (int i = 0; i < 16; ++i) many.failures.push_back(Failure(0, 7));
+  ASSERT_TRUE(job.Say(0, many).ok());
+  job.table.TakeChanged();
+  ASSERT_TRUE(job.Say(1, Failed(1, Failure(2, 1))).ok());
+  EXPECT_THAT(job.table.TakeChanged(), testing::IsEmpty());
+  EXPECT_EQ(job.Told(0).outcome.total_failures, 17);
+}
+
+// It has told as many failures as a message may have, so the others of its workers may have failed.
+TEST(RoundTable, NobodyIsMissedOnANodeThatMayHaveMoreFailuresThanItTold) {
+  for (const int told : {15, 16}) {
+    Job job(2, 2);
+    NodeInfo large = job.Info(0);
+    large.nproc = 18;
+    ASSERT_TRUE(job.Join(large).ok());
+    ASSERT_TRUE(job.Join(1).ok());
+    for (int i : {0, 1}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kRunning)).ok());
+    NodeUpdate update = Says(1, Phase::kFailed);
+    for (Rank rank = 0; rank < told; ++rank) {
+      update.failures.push_back(Saying(Failure(rank, 1), "RuntimeError: Broken pipe"));
+      update.failures.back().host = "node0";
+    }
+    NodeUpdate exits = Says(1, Phase::kRunning);
+    exits.given_up = {0, 1};
+    ASSERT_TRUE(job.Say(1, exits).ok());
+    ASSERT_TRUE(job.Say(0, update).ok());
+    job.Pass(milliseconds(1000), {0, 1});
+    ASSERT_EQ(job.Told(0).kind, Kind::kFinish);
+    const std::vector<WorkerPlace>& missed = job.Told(0).outcome.awaited;
+    ASSERT_EQ(missed.size(), told == 15 ? 3U : 2U);
+    EXPECT_EQ(missed[0].rank, told == 15 ? 15 : 18);
+  }
+}
+
 TEST(RoundTable, AConsequenceIsTheCauseIfNothingElseComes) {
   Job job(2, 2);
   job.Run(2);
@@ -439,6 +506,7 @@ TEST(RoundTable, FailuresThatWereTooManyToKeepCountOnceAfterARestartToo) {
   for (int i = 0; i < 16; ++i) {
     many.failures.push_back(Failure(0, 7));
     many.failures.back().pid = i;
+    many.failures.back().wall_ms = i;
   }
   few.failures.push_back(Failure(3, 1));
   ASSERT_TRUE(before.Say(0, many).ok());
