@@ -500,9 +500,10 @@ class JoinLink final : public NodeLink {
     options.trust = endpoint_.trust;
     {
       MutexLock lock(&mu_);
-      if (const auto address = ReachableAt(resolved_)) {
-        options.endpoint = {0, endpoint_.host, HostPort(*address, endpoint_.port)};
-      }
+      // This host, too, may have to be told who leads: it may stand by there apart from the voter.
+      const bool own = verdict_.role == HostingRole::kHosts;
+      const auto address = own ? OwnReachableAddress(spec_, resolved_) : ReachableAt(resolved_);
+      if (address) options.endpoint = {0, endpoint_.host, HostPort(*address, endpoint_.port)};
     }
     options.on_lost = [this](const absl::Status& why) { EndVoterStreams(why); };
     options.on_led = [this](const VoterMembers& places) { Led(places); };

@@ -17,6 +17,13 @@ import lab
 LEADS = r"node0, which held the rendezvous, does not answer; node[12] leads it since"
 # Until a node that is to be a voter counts as one: messages and a beat. Nothing says so.
 VOTER_TIME = 5
+# A program that takes connections at the endpoint's port and never answers.
+HOLD_PORT = """
+import socket, time
+server = socket.create_server(("", 29400))
+print("holds the port", flush=True)
+time.sleep(600)
+"""
 
 
 def kill_all(run):
@@ -198,6 +205,33 @@ class OneOfTwo(HostLossTest):
         self.assertEqual(runs[1].wait(5), jobs.RENDEZVOUS_LOST, self.told(runs))
         self.assert_said(runs[1], "one of two cannot tell whether the other one is dead")
         self.assert_nothing_left()
+
+
+class HostThatHadToWaitForItsPort(HostLossTest):
+    """Another program has the endpoint's port at first where the host is started again, so its
+    rendezvous begins late, and apart from the voter that this node becomes."""
+
+    least = 1
+
+    def test_leads_later_and_is_found_there(self):
+        runs = self.begin()
+        os.kill(jobs.agent_of(runs[0]), signal.SIGKILL)
+        self.assertEqual(runs[0].wait(20), jobs.AGENT_LOST, self.told(runs))
+        other = self.nodes[0].start(jobs.PYTHON, "-c", HOLD_PORT)
+        other.wait_for("holds the port")
+        runs[0] = self.start_job([self.nodes[0]])[0]
+        runs[0].wait_for("asking who that is")
+        other.signal(signal.SIGKILL)
+        self.wait_for_workers(runs[:1], 1, 60)
+        runs[0].wait_for("this node knows of 2 voters", 30)
+        runs[1].wait_for("node0 becomes a voter, one of 2", 30)
+        time.sleep(VOTER_TIME)
+        os.kill(jobs.agent_of(runs[1]), signal.SIGKILL)
+        runs[0].wait_for("node0 leads it since", 20)
+        runs[1] = self.start_job([self.nodes[1]])[0]  # It knows the endpoint only.
+        self.wait_for_workers(runs[1:], 1, 60)
+        self.assertEqual(jobs.environments(runs[1])[0]["WORLD_SIZE"], "2", self.told(runs))
+        self.end(runs)
 
 
 class OneOfTwoContinues(HostLossTest):
