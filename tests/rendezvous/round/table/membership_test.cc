@@ -3,6 +3,8 @@
 
 #include "rendezvous/round/table/membership.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -92,6 +94,62 @@ TEST(Membership, RemembersOnceWhomItGaveUpTwice) {
   }
   EXPECT_THAT(record->given_up, ElementsAre(7U));
   EXPECT_EQ(*membership.WhyGivenUp(7), "a");
+}
+
+TEST(Membership, RemembersThoseItGaveUpLast) {
+  constexpr Incarnation kMost = 1024;  // In a job of few nodes.
+  DurableRecord record{JobRecord()};
+  Membership membership(record);
+  const auto give_up = [&membership](Incarnation incarnation) {
+    MemberRecord member;
+    member.info.node_id = "id";
+    member.info.incarnation = incarnation;
+    Seat& seat = membership.Insert(member, /*local=*/false, Instant());
+    membership.Remove(seat, absl::AbortedError("lost"));
+  };
+  for (Incarnation i = 1; i <= kMost; ++i) give_up(i);
+  EXPECT_NE(membership.WhyGivenUp(1), nullptr);
+  give_up(kMost + 1);
+  EXPECT_EQ(membership.WhyGivenUp(1), nullptr);
+  EXPECT_NE(membership.WhyGivenUp(2), nullptr);
+}
+
+TEST(Membership, TheRankOfOneThatIsRemovedIsFreeAndAnothersStays) {
+  DurableRecord record{JobRecord()};
+  Membership membership(record);
+  const auto ranked = [](uint64_t i, int rank) {
+    MemberRecord member;
+    member.info.node_id = absl::StrCat("id", i);
+    member.info.incarnation = i;
+    member.info.node_rank = rank;
+    return member;
+  };
+  Seat& first = membership.Insert(ranked(1, 4), /*local=*/false, Instant());
+  const Seat& other = membership.Insert(ranked(2, 5), /*local=*/false, Instant());
+  membership.Remove(first, absl::AbortedError("lost"));
+  EXPECT_EQ(membership.HolderOf(ranked(3, 4).info), nullptr);
+  EXPECT_EQ(membership.HolderOf(ranked(3, 5).info), &other);
+}
+
+// The first loss is due first, be it that of a seat or of a node whose place was taken.
+TEST(Membership, TheNextLossIsThatOfWhoeverIsSilentForTheLongestTime) {
+  for (const int age : {-7, 7}) {
+    DurableRecord record{JobRecord()};
+    Membership membership(record);
+    const Duration loss = record->policy.lease.loss_limit + record->policy.lease.margin;
+    const Instant t = Instant() + seconds(1000);
+    MemberRecord member;
+    member.info.node_id = "id1";
+    member.info.incarnation = 1;
+    Seat gone;
+    static_cast<MemberRecord&>(gone) = member;
+    gone.heard = t - seconds(age);
+    membership.AddGhost(gone);
+    EXPECT_EQ(membership.NextLoss(), gone.heard + loss);
+    member.info.incarnation = 2;
+    membership.Insert(member, /*local=*/false, t);
+    EXPECT_EQ(membership.NextLoss(), std::min(gone.heard, t) + loss);
+  }
 }
 
 TEST(RoundTable, ALiveHolderOfAPlaceIsAskedAndKeepsIt) {

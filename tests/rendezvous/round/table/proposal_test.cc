@@ -153,6 +153,31 @@ TEST(RoundTable, ANodeThatWasSlowOnceStays) {
   EXPECT_EQ(job.Told(0).assignment.notice, "");
 }
 
+TEST(RoundTable, ANodeThatIsSlowOnlyTheSecondTimeStaysToo) {
+  Job job(WithPreflight(4, 4));
+  for (int i : {0, 1, 2, 3, 4}) ASSERT_TRUE(job.Join(i).ok());
+  for (int i : {0, 1, 3}) ASSERT_TRUE(job.Say(i, Measured(1, 3)).ok());
+  ASSERT_TRUE(job.Say(2, Measured(1, 9)).ok());
+  for (int i : {0, 1, 2, 3}) ASSERT_TRUE(job.Say(i, Says(1, Phase::kReady)).ok());
+  for (int i : {0, 2, 3}) ASSERT_TRUE(job.Say(i, Measured(2, 3)).ok());
+  ASSERT_TRUE(job.Say(1, Measured(2, 9)).ok());
+  for (int i : {0, 1, 2, 3}) EXPECT_EQ(job.Told(i).kind, Kind::kRun);
+  EXPECT_TRUE(job.table.TakeEnded().empty());
+}
+
+TEST(RoundTable, ExcludesAsManyOfTheBadAtOnceAsItsShareAllows) {
+  for (const int bad : {2, 3}) {
+    Job job(WithPreflight(1, 8));
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(job.Join(i).ok());
+    NodeUpdate faulty = Says(1, Phase::kPrepared);
+    faulty.health.fault = "heat";
+    for (int i = 0; i < 8; ++i) {
+      ASSERT_TRUE(job.Say(i, i < 8 - bad ? Says(1, Phase::kPrepared) : faulty).ok());
+    }
+    EXPECT_EQ(job.table.TakeEnded().size(), bad == 2 ? 2u : 0u);
+  }
+}
+
 TEST(RoundTable, ABadNodeThatIsNeededRunsAndNodeRankZeroIsTold) {
   Job job(WithPreflight(2, 2));
   for (int i : {0, 1}) ASSERT_TRUE(job.Join(i).ok());

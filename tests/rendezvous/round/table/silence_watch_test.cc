@@ -49,6 +49,19 @@ TEST(SilenceWatch, NodesThatFallSilentTogetherShareALine) {
                           "after 40 s"));
 }
 
+TEST(SilenceWatch, OneThatCameInThePlaceOfASilentNodeIsNamedAnew) {
+  TableJob job(3, 3, 1);
+  job.Run(3);
+  job.Pass(seconds(6), {0, 1});
+  ASSERT_THAT(Lines(job.Told(0)), ElementsAre(kSilent));
+  ASSERT_TRUE(job.table.NodeDied("id2", 3, "its agent was killed", job.now).ok());
+  NodeInfo again = job.Info(2);
+  again.incarnation = 9;
+  ASSERT_TRUE(job.Join(again).ok());
+  job.Pass(seconds(6), {0, 1});
+  EXPECT_EQ(testing::Value(Lines(job.Told(0)), testing::Contains(kSilent).Times(2)), true);
+}
+
 // Whoever is heard often must not keep the table from its own clock.
 TEST(SilenceWatch, ASilentNodeIsNamedWhileOthersAreHeardManyTimesASecond) {
   TableJob job(3, 3);
