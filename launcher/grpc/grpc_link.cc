@@ -390,6 +390,11 @@ class JoinLink final : public NodeLink {
     const auto job = LedHere();
     return job ? job->AwaitAllFinished(deadline) : std::vector<std::string>();
   }
+  // The order to run a round comes with the voters.
+  bool round_begun() const override {
+    MutexLock lock(&mu_);
+    return !KeepsRecordAmongAgents(spec_) || !voters_.empty();
+  }
   bool outlived() const override {
     const JobVoter* voter = LeadingVoter();
     MutexLock lock(&mu_);

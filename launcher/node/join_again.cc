@@ -7,10 +7,20 @@
 
 namespace hlaunch {
 
-JoinAgain DecideJoinAgain(const AgentResult& result, int used, int max_restarts, bool in_pod) {
+JoinAgain DecideJoinAgain(const AgentResult& result, int used, int max_restarts,
+                          const JobSight& sight) {
   const bool replaced = absl::IsOutOfRange(result.end);
-  const bool gone = absl::IsDeadlineExceeded(result.end) && in_pod;
+  const bool silent = absl::IsDeadlineExceeded(result.end);
   JoinAgain again;
+  if (silent && !result.outcome && !sight.round_begun && used < max_restarts) {
+    again.joins = true;
+    again.used = used;
+    again.reason =
+        absl::StrCat(result.end.message(), "; no round had begun, so this node waits for ",
+                     "the rendezvous to be started again there; no restart is used");
+    return again;
+  }
+  const bool gone = silent && sight.in_pod;
   again.used = used + result.restarts + 1;
   again.joins = !result.outcome && (replaced || gone) && again.used <= max_restarts;
   if (again.joins) {

@@ -54,6 +54,9 @@ class NodeLink {
   // hosts that have not heard it; empty unless hosts().
   virtual std::vector<std::string> AwaitOthers(Instant deadline) = 0;
 
+  // Whether a round of the job may have begun, as far as this node was told.
+  virtual bool round_begun() const { return true; }
+
   // Whether other nodes hold the job's record, so that the job can continue without this node,
   // which hosts.
   virtual bool outlived() const { return false; }

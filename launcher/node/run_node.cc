@@ -371,12 +371,13 @@ NodeEnd NodeRun::Run(int restarts_used) {
   none_lives_from_ = NoneLivesFrom(spec_.policy.lease, allowance);
   cut_off_ = !result_.outcome && IsCutOff(result_.end, allowance, Now());
   const bool in_pod = std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
+  const bool round_begun = !result_.ranks.empty() || link_->round_begun();
   const JoinAgain again =
-      DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, in_pod);
+      DecideJoinAgain(result_, restarts_used, spec_.policy.max_restarts, {in_pod, round_begun});
   if (again.joins && !link_->hosts() && !TerminationPending(spec_.worker.signals_to_handle)) {
     LogWarning(again.reason);
     DropLink();  // Before the agent is destroyed, because the link calls it.
-    AwaitOthersFence(nullptr);
+    if (round_begun) AwaitOthersFence(nullptr);
     return {result_.exit_code, again.used, descriptors_before_};
   }
   const NodeFinished finished{result_.exit_code, EndReason(result_)};

@@ -126,6 +126,26 @@ class HostDiesAtOnce(HostLossTest):
         self.end(runs, timeout=60)
 
 
+class HostDiesBeforeTheFirstRound(HostLossTest):
+    """Nothing is lost then. The others wait as they did before it came, beyond the loss limit."""
+
+    count = least = 3
+    on_host_loss = None
+    loss_limit = 3
+
+    def test_the_others_wait_for_it(self):
+        runs = self.start_job(self.nodes[:2])
+        runs[1].wait_for("waiting .* for 1 of 3 nodes", 30)
+        kill_all(runs[0])
+        runs[1].wait_for("no round had begun, so this node waits", 30)
+        runs[0] = self.start_job(self.nodes[:1])[0]
+        runs += self.start_job(self.nodes[2:])
+        for facts in self.wait_for_workers(runs, 3, 60):
+            self.assertEqual(facts["WORLD_SIZE"], "3", self.told(runs))
+            self.assertEqual(facts["TORCHELASTIC_RESTART_COUNT"], "0", self.told(runs))
+        self.end(runs)
+
+
 class HostIsStartedAgainAtOnce(HostLossTest):
     """The keeper of the host is killed, and hlaunch is started again while the agent that it leaves
     still has the endpoint's port."""
