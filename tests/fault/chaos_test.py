@@ -229,6 +229,11 @@ class Chaos(lab.LabTest):
         for name, run in ended:
             if name != hit or short:
                 yield f"{name} ended with {run.process.returncode}: {run}"
+                yield from self.further_evidence()
+
+    def further_evidence(self):
+        """What else is to be read where a node has ended without a reason."""
+        return []
 
     def run_faults(self):
         began = time.monotonic()
@@ -265,6 +270,11 @@ class Embedded(Chaos):
         self.assert_nothing_left()
 
 
+def times_connected(run):
+    """How often a node has said that it has a rendezvous (again)."""
+    return run.err.count(": connected to the rendezvous at ")
+
+
 class WithService(Chaos):
     count = 4
     trainers = slice(1, 4)
@@ -272,6 +282,7 @@ class WithService(Chaos):
     def setUp(self):
         super().setUp()
         self.service, self.service_may_live = None, True
+        self.said_connected = {}  # By run: how often, when the service was killed.
 
     def tend(self):
         if self.service_may_live and (self.service is None
@@ -293,8 +304,26 @@ class WithService(Chaos):
             ended = []
         return super().unfounded(what, hold, ended, before, after)
 
+    def await_training(self, since, after):
+        """Workers train without the service, so that says nothing about whether the nodes have found
+        it again. If they have not, the next fault is no single one."""
+        super().await_training(since, after)
+        def all_found():
+            self.tend()
+            return all(run.process.poll() is not None or times_connected(run) > before
+                       for run, before in self.said_connected.items())
+        if not lab.poll(all_found, 60, 0.05):
+            self.fail(f"no node finds the service again after {after}: {self.service}\n"
+                      + "\n".join(str(run) for run in self.said_connected))
+        self.said_connected = {}
+
+    def further_evidence(self):
+        return [f"the service: {self.service}"]
+
     def kill_service(self):
         self.service_may_live = False
+        self.said_connected = {run: times_connected(run) for run in self.training.runs.values()
+                               if run.process.poll() is None}
         faults.send(signal.SIGKILL, *lab.children(self.service.process.pid))
         def come_back():
             self.service_may_live = True
