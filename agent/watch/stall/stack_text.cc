@@ -24,6 +24,8 @@ constexpr absl::string_view kWaits[] = {
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/c10d_logger.py",
     "torch/distributed/rendezvous.py",
+    "torch/distributed/rpc/",
+    "torch/futures/__init__.py",
     "hlaunch/process_group.py",
     "hlaunch/distributed.py",
     "hlaunch/library.py",
@@ -36,6 +38,10 @@ constexpr absl::string_view kWaits[] = {
     " hlcomm_",
     " MPI_",
     " PMPI_",
+    " MPIR_",
+    " MPIDI_",
+    " ompi_",
+    " opal_progress",
 };
 
 struct Frame {

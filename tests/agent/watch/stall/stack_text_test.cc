@@ -83,6 +83,10 @@ TEST(SummarizeStacks, KnowsWhoWaitsForOthers) {
            "#0  0x00007ff in hlcomm_run () from libhlcomm.so.1",
            "#4  0x00007ff in c10d::Reducer::finalize_backward() () from libtorch_cpu.so",
            "#2  MPI_Barrier () from libmpi.so",
+           "#1  MPIDI_progress_test () from libmpi.so",
+           "#0  opal_progress () from libopen-pal.so.40",
+           "  File \"/venv/site-packages/torch/distributed/rpc/api.py\", line 842 in rpc_sync",
+           "    wait (torch/futures/__init__.py:91)",
        }) {
     const std::string text = std::string("Thread 1 (idle): \"MainThread\"\n    poll (libc.so)\n") +
                              frame + "\n    <module> (train.py:6)\n";
