@@ -544,6 +544,79 @@ TEST(AttributeHangs, PutsThePartWithTheMostWaitingRanksFirst) {
   EXPECT_THAT(verdicts[0].waiting, ElementsAre(2, 4));
 }
 
+TEST(AttributeHang, TakesCulpritsForSlowOnlyIfAllOfThemMayWork) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false)), InAll(3, Call(4, true))};
+  EXPECT_FALSE(AttributeHang(ranks).busy);
+  ranks[1].busy = true;
+  EXPECT_FALSE(AttributeHang(ranks).busy);
+  ranks[1].busy = false;
+  ranks[2].busy = true;
+  EXPECT_FALSE(AttributeHang(ranks).busy);
+  ranks[1].busy = true;
+  EXPECT_TRUE(AttributeHang(ranks).busy);
+  ranks[1].busy = ranks[2].busy = false;
+  ranks[1].in_p2p = ranks[2].in_p2p = true;  // Perhaps for one that works.
+  EXPECT_TRUE(AttributeHang(ranks).busy);
+  ranks[1].ended = true;
+  EXPECT_FALSE(AttributeHang(ranks).busy);
+  ranks[1].ended = false;
+  ranks[1].died = true;
+  EXPECT_FALSE(AttributeHang(ranks).busy);
+}
+
+TEST(AttributeHang, IsSilentIfAnyOfSeveralCulpritsIsDebugged) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false))};
+  for (const size_t debugged : {1u, 2u}) {
+    ranks[debugged].traced = true;
+    EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+    ranks[debugged].traced = false;
+  }
+  ranks[0].traced = true;  // It only waits.
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kBehind);
+}
+
+TEST(AttributeHang, IsSilentWhereAllThatLiveAreStopped) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     InAll(2, Call(3, false))};
+  ranks[0].state = ranks[1].state = 'T';
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kBehind);
+  ranks[2].ended = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+  ranks[2].ended = false;
+  ranks[2].died = true;
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, TellsOfTheFirstOfTwoGroupsThatWaitForOneRankAlike) {
+  const std::vector<RankSnapshot> ranks = {Snapshot(0, {{"1", "one", {0, 2}, {Call(5, true)}}}),
+                                           Snapshot(1, {{"2", "two", {1, 2}, {Call(5, true)}}}),
+                                           Snapshot(2, {{"1", "one", {0, 2}, {Call(4, false)}},
+                                                        {"2", "two", {1, 2}, {Call(4, false)}}})};
+  EXPECT_EQ(AttributeHang(ranks).group, "one");
+}
+
+TEST(AttributeHang, BlamesWhoIsElsewhereUnlessTheyAreTheMost) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(3, true)), InAll(1, Call(3, true)),
+                                     InAll(2, Call(2, false)), InAll(3, Call(2, false))};
+  ranks[2].in_store = ranks[3].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+  ranks.push_back(InAll(4, Call(2, false)));
+  ranks[4].in_store = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(0, 1));
+}
+
+TEST(AttributeHang, CountsTheCulpritsThatItDoesNotDescribe) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true))};
+  for (Rank rank = 1; rank <= 6; ++rank) ranks.push_back(InAll(rank, Call(3, false)));
+  const std::string six = DescribeHang(AttributeHang(ranks), ranks, kAge);
+  EXPECT_THAT(six, HasSubstr("rank 6 ("));
+  EXPECT_THAT(six, testing::Not(HasSubstr("more")));
+  ranks.push_back(InAll(7, Call(3, false)));
+  EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge), HasSubstr("\n  and 1 more"));
+}
+
 TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
   std::vector<RankSnapshot> ranks = TwoHalves();
   ranks[3].in_p2p = true;  // Perhaps for rank 1.

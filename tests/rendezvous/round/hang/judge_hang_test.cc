@@ -50,6 +50,37 @@ TEST(HangLimit, IsPatientWithAStartAndWithRanksThatWork) {
   EXPECT_EQ(HangLimit({}, works, {}), seconds(300));
 }
 
+TEST(HangLimit, IsPatientWithTheFirstThreeCollectives) {
+  HangVerdict verdict = Verdict(HangKind::kAllInside);
+  verdict.collective.sequence = 3;
+  EXPECT_EQ(HangLimit({}, verdict, {}), seconds(300));
+  EXPECT_EQ(HangLimit({}, verdict, seconds(30)), seconds(750));
+  verdict.collective.sequence = 4;
+  EXPECT_EQ(HangLimit({}, verdict, {}), seconds(60));
+}
+
+TEST(HangJudge, SuspectsAStandstillExactlyAtItsLimit) {
+  HangJudge judge({seconds(10)});
+  const Instant start = Instant() + seconds(1000);
+  const HangVerdict verdict = Verdict(HangKind::kAllInside);
+  judge.Look({verdict}, start);
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(10)).kind, Kind::kSuspect);
+}
+
+TEST(HangJudge, TellsOfTheOldestStandstillThatIsOver) {
+  HangJudge judge({seconds(10)});
+  const Instant start = Instant() + seconds(1000);
+  const HangVerdict one = Verdict(HangKind::kAllInside, "a");
+  const HangVerdict two = Verdict(HangKind::kAllInside, "b");
+  judge.Look({two}, start);
+  judge.Look({one, two}, start + seconds(5));
+  EXPECT_EQ(judge.Look({one, two}, start + seconds(15)).kind, Kind::kSuspect);
+  EXPECT_EQ(judge.Look({one, two}, start + seconds(16)).kind, Kind::kSuspect);
+  const HangNews over = judge.Look({}, start + seconds(20));
+  EXPECT_EQ(over.kind, Kind::kWentOn);
+  EXPECT_EQ(over.age, seconds(20));
+}
+
 TEST(HangJudge, SuspectsAStandstillOnceAndTellsThatItIsOver) {
   HangJudge judge({seconds(10)});
   const HangVerdict verdict = Verdict(HangKind::kAllInside);
