@@ -111,8 +111,13 @@ def of_commit(commit):
 
 
 def main():
-    columns = [of_commit(commit) for commit in sys.argv[1:]] or [figures(source_tree.ROOT)]
-    print(" " * 40, *(f"{commit[:10]:>10}" for commit in sys.argv[1:]))
+    commits = sys.argv[1:]
+    for commit in commits:
+        if subprocess.run(["git", "-C", source_tree.ROOT, "rev-parse", "--quiet", "--verify",
+                           f"{commit}^{{commit}}"], capture_output=True, check=False).returncode:
+            sys.exit(f"'{commit}' is no commit here; without one, the files are counted as they are")
+    columns = [of_commit(commit) for commit in commits] or [figures(source_tree.ROOT)]
+    print(" " * 40, *(f"{commit[:10]:>10}" for commit in commits))
     for what in columns[0]:
         print(f"{what:40}", *(f"{column[what]:>10}" for column in columns))
 

@@ -6,6 +6,7 @@
 import pathlib
 import subprocess
 import shutil
+import sys
 import tempfile
 import unittest
 
@@ -339,6 +340,14 @@ class PlantedViolation(unittest.TestCase):
         self.assert_only(found, name, "no test runs B")
         self.assert_only(self.check(check_tests, files={name.replace("a_", "b_"): CLEAN[name].replace(
             "class A(Base):\n    count = 2\n", "")}), "b_test.py: no test runs Base")
+
+    def test_count_says_that_a_word_is_no_commit(self):
+        count = pathlib.Path(__file__).with_name("count.py")
+        for word in "", "no-such-commit":
+            done = subprocess.run([sys.executable, count, word], capture_output=True, text=True,
+                                  check=False, timeout=100)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, f"^'{word}' is no commit here")
 
 
 if __name__ == "__main__":
