@@ -64,7 +64,7 @@ CollectiveQueue::~CollectiveQueue() {
         std::all_of(queue_.begin(), queue_.end(), [](const auto& call) { return call->Done(); });
     if (!all_done) runner_.transport().Abort("the group was left with calls under way");
   }
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.Join();
 }
 
 absl::Status CollectiveQueue::Run(Collective&& call, Duration timeout) {
@@ -107,7 +107,7 @@ absl::Status CollectiveQueue::MonitoredBarrier(Duration timeout) {
 std::shared_ptr<CollectiveQueue::QueuedCall> CollectiveQueue::Enqueue(Collective&& call,
                                                                       Duration timeout) {
   // First, since it may fail: then the caller frees what the call would use.
-  if (!thread_.joinable()) thread_ = std::thread([this] { RunQueue(); });
+  if (!thread_.joinable()) thread_ = Thread("hl-collectives", [this] { RunQueue(); });
   const uint64_t number = NextNumber(call);
   auto queued = std::make_shared<QueuedCall>(std::move(call), number, timeout);
   queue_.push_back(queued);

@@ -8,7 +8,6 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -18,6 +17,7 @@
 #include "comm/record/call_record.h"
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 
@@ -57,7 +57,7 @@ class CollectiveQueue {
   size_t under_way_ ABSL_GUARDED_BY(mu_) = 0;  // Calls that are not over, with those in queue_.
   std::deque<std::shared_ptr<QueuedCall>> queue_ ABSL_GUARDED_BY(mu_);  // The first one runs.
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace hlaunch

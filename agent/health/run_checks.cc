@@ -4,7 +4,6 @@
 #include "agent/health/run_checks.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "agent/health/local/host_checks.h"
 #include "agent/health/node_health.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {
@@ -128,9 +128,15 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
     findings.Add(CheckProcessor(plan.full));  // Runs alone because it measures.
     if (plan.full) findings.Add(CheckMemorySpeed());
   }
-  std::vector<std::thread> threads;
+  std::vector<Thread> threads;
   for (const Check& check : checks) {
-    threads.emplace_back([&findings, &check] { findings.Add(check.run()); });
+    const auto run = [&findings, &check] { findings.Add(check.run()); };
+    absl::StatusOr<Thread> thread = Thread::Start("hl-check", run);
+    if (thread.ok()) {
+      threads.push_back(*std::move(thread));
+    } else {
+      run();  // Slower than all at once, but the node is checked.
+    }
   }
   if (plan.joint) {
     JointPlan joint = *plan.joint;
@@ -138,8 +144,17 @@ void RunChecks(const CheckPlan& plan, const std::function<void(const CheckResult
     joint.figures = NodeHealthOf(findings.found(), "").figures;
     findings.Add(ToResult(CheckTogether(joint)));
   }
-  for (std::thread& thread : threads) thread.join();
+  for (Thread& thread : threads) thread.Join();
 }
+
+namespace {
+
+CheckResult NotRun(const std::string& name, const absl::Status& why) {
+  return {name, {}, "", CheckState::kWarn, absl::StrCat("it could not be run: ", why.message()),
+          ""};
+}
+
+}  // namespace
 
 struct RepeatedChecks::State {
   struct Turn {
@@ -171,13 +186,17 @@ std::vector<CheckResult> RepeatedChecks::Take(Duration limit) {
   for (State::Turn& turn : state_->turns) {
     if (turn.begun) continue;
     turn.begun = begin;
-    std::thread([state = state_, &turn, run = turn.check.run] {
+    const auto check = [state = state_, &turn, run = turn.check.run] {
       CheckResult result = run();
       const MutexLock done(&state->mu);
       turn.result = std::move(result);
       turn.begun.reset();
       state->ended.SignalAll();
-    }).detach();
+    };
+    if (const absl::Status started = StartUnawaited("hl-check", check); !started.ok()) {
+      turn.begun.reset();
+      turn.result = NotRun(turn.check.name, started);
+    }
   }
   while (!state_->AllEnded() && state_->ended.WaitUntil(&state_->mu, begin + limit)) {
   }

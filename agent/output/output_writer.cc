@@ -4,7 +4,6 @@
 #include "agent/output/output_writer.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -16,15 +15,14 @@
 #include <optional>
 #include <set>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/output/log_file.h"
-#include "agent/workers/process/lack.h"
 #include "proto/base/log.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -62,9 +60,9 @@ struct OutputWriter::State {
   bool was_full ABSL_GUARDED_BY(mu) = false;
   bool stopping ABSL_GUARDED_BY(mu) = false;
   bool exited ABSL_GUARDED_BY(mu) = false;
-  std::optional<std::thread> thread ABSL_GUARDED_BY(mu);  // Owned by the OutputWriter.
-  bool without_thread ABSL_GUARDED_BY(mu) = false;        // The system refuses one.
-  std::set<int> complained, closed;                       // Of who writes.
+  bool has_thread ABSL_GUARDED_BY(mu) = false;
+  bool without_thread ABSL_GUARDED_BY(mu) = false;  // The system refuses one.
+  std::set<int> complained, closed;                 // Of who writes.
 
   void Push(Chunk chunk) {
     MutexLock lock(&mu);
@@ -154,36 +152,30 @@ struct OutputWriter::State {
     changed.SignalAll();
   }
 
-  // Starts the thread of `state`. Returns 0, or the errno with which the system refuses it.
-  static int Start(const std::shared_ptr<State>& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mu) {
+  // Starts the thread of `state`. Nobody waits for it: what it writes to may block for ever.
+  static absl::Status Start(const std::shared_ptr<State>& state) {
     // The writer thread takes no signal; with SIGPIPE blocked, write returns EPIPE.
     sigset_t all, before;
-    int refused = 0;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      state->thread.emplace([state] { state->Run(); });
-      ::pthread_setname_np(state->thread->native_handle(), "hl-output");
-    } catch (const std::system_error& error) {
-      refused = error.code().value();
-    }
+    absl::Status started = StartUnawaited("hl-output", [state] { state->Run(); });
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return refused;
+    return started;
   }
 
   // Starts the thread of `state`, unless it runs. Returns false if the system refuses one.
   static bool Begin(const std::shared_ptr<State>& state) {
-    int refused = 0;
+    absl::Status started;
     {
       MutexLock lock(&state->mu);
-      if (state->thread.has_value()) return true;
+      if (state->has_thread) return true;
       if (state->without_thread) return false;
-      refused = Start(state);
-      state->without_thread = refused != 0;
+      started = Start(state);
+      (started.ok() ? state->has_thread : state->without_thread) = true;
     }
-    if (refused == 0) return true;
+    if (started.ok()) return true;
     LogWarning(absl::StrCat("no thread for output, so who does not read it holds up the job: ",
-                            NoThreadWords(refused)));
+                            started.message()));
     return false;
   }
 };
@@ -200,22 +192,11 @@ OutputWriter::OutputWriter(std::shared_ptr<State> state) : state_(std::move(stat
 
 OutputWriter::~OutputWriter() {
   const Instant deadline = MonotonicClock().Now() + kJoinTime * 2;
-  std::optional<std::thread> thread;
-  bool exited = false;
-  {
-    MutexLock lock(&state_->mu);
-    if (!state_->thread.has_value()) return;
-    state_->stopping = true;
-    state_->changed.SignalAll();
-    while (!state_->exited && state_->changed.WaitUntil(&state_->mu, deadline)) {
-    }
-    exited = state_->exited;
-    thread = std::move(state_->thread);
-  }
-  if (exited) {
-    thread->join();
-  } else {
-    thread->detach();
+  MutexLock lock(&state_->mu);
+  if (!state_->has_thread) return;
+  state_->stopping = true;
+  state_->changed.SignalAll();
+  while (!state_->exited && state_->changed.WaitUntil(&state_->mu, deadline)) {
   }
 }
 

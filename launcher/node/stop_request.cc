@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,14 +58,14 @@ absl::StatusOr<std::unique_ptr<StopRequest>> StopRequest::Listen(Duration limit,
   }
   std::unique_ptr<StopRequest> request(
       new StopRequest(std::move(signals), std::move(asked), std::move(over)));
-  try {
-    request->thread_ = std::thread(
-        [self = request.get(), limit, give_up = std::move(give_up)] { self->Run(limit, give_up); });
-  } catch (const std::system_error& error) {
+  absl::StatusOr<Thread> thread = Thread::Start(
+      "hl-stop",
+      [self = request.get(), limit, give_up = std::move(give_up)] { self->Run(limit, give_up); });
+  if (!thread.ok()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start a thread that waits for signals: ", error.code().message()));
+        absl::StrCat("cannot start a thread that waits for signals: ", thread.status().message()));
   }
-  ::pthread_setname_np(request->thread_.native_handle(), "hl-stop");
+  request->thread_ = *std::move(thread);
   return request;
 }
 
@@ -76,7 +75,7 @@ StopRequest::StopRequest(UniqueFd signals, UniqueFd asked, UniqueFd over)
 StopRequest::~StopRequest() {
   if (!thread_.joinable()) return;
   Set(over_);
-  thread_.join();
+  thread_.Join();
 }
 
 void StopRequest::Run(Duration limit, const std::function<void()>& give_up) {

@@ -5,10 +5,10 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "proto/base/clock.h"
+#include "proto/base/thread.h"
 #include "proto/base/unique_fd.h"
 
 namespace hlaunch {
@@ -39,7 +39,7 @@ class StopRequest {
   void Run(Duration limit, const std::function<void()>& give_up);
 
   const UniqueFd signals_, asked_, over_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace hlaunch

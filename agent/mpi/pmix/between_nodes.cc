@@ -3,8 +3,6 @@
 
 #include "agent/mpi/pmix/between_nodes.h"
 
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 #include "proto/contract/rank_list.h"
 #include "rendezvous/store/c10d/c10d_client.h"
 
@@ -24,24 +23,12 @@ constexpr char kInGroup[] = "the making of a group: not all of its ranks have co
 
 std::string AskedKey(int node) { return absl::StrCat("hlaunch/pmix/asked/", node); }
 
-// Returns false if no thread could be started.
-bool InThread(std::function<void()> work) {
-  try {
-    std::thread(std::move(work)).detach();
-  } catch (const std::system_error&) {
-    return false;
-  }
-  return true;
-}
-
 // 64-bit FNV-1a: the same on all nodes.
 uint64_t HashOf(absl::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return hash;
 }
-
-absl::Status NoThread() { return absl::ResourceExhaustedError("there is no thread left for it"); }
 
 }  // namespace
 
@@ -100,7 +87,8 @@ void BetweenNodes::Meet(const std::string& name, const char* where, const std::v
     }
     done(all);
   };
-  if (!InThread(meet)) done(NoThread());
+  const absl::Status started = StartUnawaited("hl-pmix-meet", meet);
+  if (!started.ok()) done(started);
 }
 
 void BetweenNodes::Ask(Rank rank, PmixWork::Done done) {
@@ -111,7 +99,9 @@ void BetweenNodes::Ask(Rank rank, PmixWork::Done done) {
     MutexLock lock(&mu_);
     number = asked_++;
   }
-  if (!InThread([=, this] { done(AskNode(rank, node, number)); })) done(NoThread());
+  const absl::Status started =
+      StartUnawaited("hl-pmix-ask", [=, this] { done(AskNode(rank, node, number)); });
+  if (!started.ok()) done(started);
 }
 
 PmixWork::Data BetweenNodes::AskNode(Rank rank, int node, int64_t number) {
@@ -137,7 +127,8 @@ void BetweenNodes::Answer(const PmixHost& host) {
       return;
     }
   };
-  if (map_.num_nodes() > 1 && !InThread(answer)) on_broken_(std::string(NoThread().message()));
+  if (map_.num_nodes() < 2) return;
+  BrokenUnless(StartUnawaited("hl-pmix-answer", answer));
 }
 
 absl::Status BetweenNodes::AnswerNext(const PmixHost& host, int64_t number) {
@@ -154,18 +145,19 @@ absl::Status BetweenNodes::AnswerNext(const PmixHost& host, int64_t number) {
     return absl::OkStatus();
   }
   host.Said(rank, [this, where](const PmixWork::Data& data) {
-    if (!InThread([this, where, data] { Say(where, data); })) {
-      on_broken_(std::string(NoThread().message()));
-    }
+    BrokenUnless(StartUnawaited("hl-pmix-say", [this, where, data] { Say(where, data); }));
   });
   return absl::OkStatus();
 }
 
+void BetweenNodes::BrokenUnless(const absl::Status& done) {
+  if (!done.ok()) on_broken_(std::string(done.message()));
+}
+
 void BetweenNodes::Say(const std::string& key, const PmixWork::Data& data) {
   const absl::StatusOr<C10dClient*> store = meeting_.Store();
-  const absl::Status said =
-      store.ok() ? (*store)->Set(key, data.ok() ? absl::StrCat("+", *data) : "-") : store.status();
-  if (!said.ok()) on_broken_(std::string(said.message()));
+  BrokenUnless(store.ok() ? (*store)->Set(key, data.ok() ? absl::StrCat("+", *data) : "-")
+                          : store.status());
 }
 
 }  // namespace hlaunch

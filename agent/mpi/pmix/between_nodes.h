@@ -45,6 +45,7 @@ class BetweenNodes {
             std::string own, PmixWork::Done done);
   PmixWork::Data AskNode(Rank rank, int node, int64_t number);
   absl::Status AnswerNext(const PmixHost& host, int64_t number);
+  void BrokenUnless(const absl::Status& done);
   void Say(const std::string& key, const PmixWork::Data& data);
 
   NodeMeeting& meeting_;

@@ -3,14 +3,13 @@
 
 #include "agent/mpi/pmix/spawns.h"
 
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 
@@ -21,11 +20,10 @@ void Spawns::Ask(int world, Rank rank, SpawnRequest request, PmixWork::Done done
     number = request.pmix_world = ++count_;
     waiting_[number] = std::move(done);
   }
-  try {  // Registering a world waits for libpmix's thread, on which this runs.
-    std::thread([this, world, rank, request] { Prepare(world, rank, request); }).detach();
-  } catch (const std::system_error&) {
-    Finish(number, absl::ResourceExhaustedError("there is no thread left for it"));
-  }
+  // Registering a world waits for libpmix's thread, on which this runs.
+  const absl::Status started = StartUnawaited(
+      "hl-pmix-spawn", [this, world, rank, request] { Prepare(world, rank, request); });
+  if (!started.ok()) Finish(number, started);
 }
 
 void Spawns::Prepare(int world, Rank rank, SpawnRequest request) {

@@ -6,8 +6,6 @@
 #include <deque>
 #include <numeric>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,6 +16,7 @@
 #include "asio/post.hpp"
 #include "proto/base/mutex.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 
@@ -104,13 +103,12 @@ void NodeExchange::Swap(const NodeMessage& own) {
     state_->changed.SignalAll();
   }
   if (std::exchange(begun_, true)) return;
-  try {
-    std::thread([state = state_] { State::Run(state); }).detach();
-  } catch (const std::system_error& error) {
-    const absl::Status none =
-        absl::ResourceExhaustedError(absl::StrCat("no thread: ", error.what()));
-    state_->Post(state_, [none](const Events& to) { to.on_messages(none); });
-  }
+  const absl::Status started =
+      StartUnawaited("hl-mpi-exchange", [state = state_] { State::Run(state); });
+  if (started.ok()) return;
+  const absl::Status none =
+      absl::ResourceExhaustedError(absl::StrCat("no thread: ", started.message()));
+  state_->Post(state_, [none](const Events& to) { to.on_messages(none); });
 }
 
 }  // namespace hlaunch

@@ -30,7 +30,8 @@ struct ExchangePlace {
 // nodes read. A separate thread talks to the store, and starts only with the first call: if no rank
 // calls MPI_Init, nothing connects.
 //
-// Belongs to the loop thread. The destructor gives up at once and calls no event.
+// Belongs to the loop thread. The destructor gives up at once and calls no event; the
+// thread ends once the store has answered it (see StartUnawaited).
 class NodeExchange {
  public:
   struct Events {

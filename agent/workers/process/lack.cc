@@ -13,18 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/log.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
-
-std::string NoThreadWords(int error) {
-  return absl::StrCat(
-      std::strerror(error),
-      error == EPERM
-          ? "; an old container runtime refuses clone3: update it and libseccomp, or run the "
-            "container with --security-opt seccomp=unconfined"
-          : "; raise the limit of processes (ulimit -u, TasksMax= of the unit, the container's "
-            "limit of pids) or of memory (ulimit -v)");
-}
 
 std::string NoDescriptorWords(int error) {
   return absl::StrCat(std::strerror(error),

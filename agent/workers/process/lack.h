@@ -10,11 +10,8 @@ namespace hlaunch {
 
 // What the system does not give, in words for the person.
 
-// The reason and the way out if a thread or a process cannot be started because of `error`, an
-// errno. Pure.
-std::string NoThreadWords(int error);
-
-// The same for a descriptor or what comes with one. Pure.
+// The reason and the way out if a descriptor, or what comes with one, cannot be had because of
+// `error`, an errno. Pure. For a thread or a process: NoThreadWords.
 std::string NoDescriptorWords(int error);
 
 // One sentence about an exception that nobody caught. Pure.

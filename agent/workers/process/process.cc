@@ -19,10 +19,10 @@
 #include "absl/strings/str_cat.h"
 #include "agent/machine/devices/visible_devices.h"
 #include "agent/workers/process/exit_notice.h"
-#include "agent/workers/process/lack.h"
 #include "agent/workers/process/program_file.h"
 #include "agent/workers/process/start_child.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {

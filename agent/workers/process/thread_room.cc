@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "agent/workers/process/lack.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {

@@ -36,6 +36,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 

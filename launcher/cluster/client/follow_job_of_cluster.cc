@@ -4,7 +4,6 @@
 #include "launcher/cluster/client/follow_job_of_cluster.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +21,7 @@
 #include "launcher/text/printable.h"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {
@@ -39,12 +38,10 @@ class JobPoller {
         inbox_(inbox),
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         client_(path, stop_.get()),
-        thread_([this] { Run(); }) {
-    ::pthread_setname_np(thread_.native_handle(), "hl-job");
-  }
+        thread_("hl-job", [this] { Run(); }) {}
   ~JobPoller() {
     ::eventfd_write(stop_.get(), 1);
-    thread_.join();
+    thread_.Join();
   }
 
  private:
@@ -88,7 +85,7 @@ class JobPoller {
   FollowInbox& inbox_;
   const UniqueFd stop_;
   LocalClient client_;
-  std::thread thread_;  // The last member: the thread starts when all others are there.
+  Thread thread_;  // The last member: the thread starts when all others are there.
 };
 
 // Belongs to the thread that follows.

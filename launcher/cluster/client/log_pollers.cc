@@ -4,7 +4,6 @@
 #include "launcher/cluster/client/log_pollers.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "launcher/cluster/client/cluster_questions.h"
 #include "proto/base/clock.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {
@@ -33,10 +33,7 @@ class LogPollers::Poller {
         stop_(stop),
         client_(path, stop),
         added_{first_node},
-        thread_([this] { Run(); }) {
-    ::pthread_setname_np(thread_.native_handle(), "hl-log");
-  }
-  ~Poller() { thread_.join(); }
+        thread_("hl-log", [this] { Run(); }) {}
 
   void Add(int node_rank) {
     MutexLock lock(&mu_);
@@ -153,7 +150,7 @@ class LogPollers::Poller {
   Mutex mu_;
   std::vector<int> added_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // The last member: the thread starts when all others are there.
+  Thread thread_;  // The last member: the thread runs while all others are there.
 };
 
 LogPollers::LogPollers(std::string path, uint64_t job, int tail, FollowInbox& inbox)

@@ -17,7 +17,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/workers/process/descendants.h"
-#include "agent/workers/process/lack.h"
 #include "launcher/remote/detached/follow_job.h"
 #include "launcher/remote/detached/hold_job.h"
 #include "launcher/remote/detached/job_record.h"
@@ -25,6 +24,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 #include "proto/contract/env_contract.h"
 #include "proto/contract/exit_code.h"
 #include "proto/contract/ids.h"

@@ -3,8 +3,6 @@
 
 #include "launcher/report/status/page_server.h"
 
-#include <pthread.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,16 +42,18 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const Endpoint& pl
           },
           token.empty() && audience == Audience::kOwnUser ? HttpServer::Visitors::kOwnUser
                                                           : HttpServer::Visitors::kAll));
-  served->thread_ = std::thread([raw] {
-    ::pthread_setname_np(::pthread_self(), "status page");
-    raw->loop_.run();
-  });
+  absl::StatusOr<Thread> thread = Thread::Start("status page", [raw] { raw->loop_.run(); });
+  if (!thread.ok()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot serve the status page: cannot start a thread: ", thread.status().message()));
+  }
+  served->thread_ = *std::move(thread);
   return served;
 }
 
 PageServer::~PageServer() {
   loop_.stop();
-  if (thread_.joinable()) thread_.join();
+  thread_.Join();
 }
 
 std::unique_ptr<PageServer> ServePages(const Endpoint& place, const std::string& token,

@@ -5,13 +5,13 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "agent/watch/observe/http_server.h"
 #include "asio/io_context.hpp"
 #include "launcher/report/status/status_pages.h"
 #include "launcher/text/endpoint.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 
@@ -30,6 +30,7 @@ class PageServer {
   // Errors:
   //   PermissionDenied - `place` is no loopback address and there is no token.
   //   Internal - OpenSSL makes no password.
+  //   ResourceExhausted - no thread could be started.
   //   others - as HttpServer::Start.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const Endpoint& place,
                                                            const std::string& token,
@@ -47,7 +48,7 @@ class PageServer {
   asio::io_context loop_{1};
   StatusPages pages_;
   std::unique_ptr<HttpServer> server_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 // The same, and logs where the page is. If it cannot be served, warns and returns null.

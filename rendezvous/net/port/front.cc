@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -22,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +31,7 @@
 #include "proto/base/log.h"
 #include "proto/base/rare_log.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/thread.h"
 #include "rendezvous/net/port/connection_guard.h"
 #include "rendezvous/net/port/first_words.h"
 #include "rendezvous/net/port/handshake_queue.h"
@@ -393,16 +392,13 @@ struct Front::State {
   asio::steady_timer look;
   Duration processor_time = ProcessorTime();  // As of the last look.
   RareLog rare_log;
-  std::thread thread;
+  Thread thread;
 };
 
 Front::Front(UniqueFd listener, Options options)
     : state_(std::make_unique<State>(std::move(listener), std::move(options))) {
   HLAUNCH_CHECK(state_->options.grpc != nullptr);
-  state_->thread = std::thread([state = state_.get()] {
-    ::pthread_setname_np(::pthread_self(), "hl-front");
-    state->loop.run();
-  });
+  state_->thread = Thread("hl-front", [state = state_.get()] { state->loop.run(); });
 }
 
 void Front::EndC10d() {
@@ -416,7 +412,7 @@ void Front::EndC10d() {
 
 Front::~Front() {
   state_->loop.stop();
-  state_->thread.join();
+  state_->thread.Join();
 }
 
 }  // namespace hlaunch

@@ -8,12 +8,11 @@
 
 #include <memory>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 namespace {
@@ -83,12 +82,9 @@ class Answers {
 // Returns false if no thread can be started.
 bool Begin(const std::shared_ptr<Answers>& answers, const std::string& host,
            const AskResolverFn& ask, int family) {
-  try {
-    std::thread([answers, host, ask, family] { answers->Set(family, ask(host, family)); }).detach();
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
+  return StartUnawaited("hl-resolver",
+                        [answers, host, ask, family] { answers->Set(family, ask(host, family)); })
+      .ok();
 }
 
 }  // namespace

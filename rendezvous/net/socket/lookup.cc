@@ -3,13 +3,12 @@
 
 #include "rendezvous/net/socket/lookup.h"
 
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/address.h"
+#include "proto/base/thread.h"
 #include "rendezvous/net/socket/route.h"
 
 namespace hlaunch {
@@ -20,12 +19,12 @@ std::shared_ptr<Lookup> Lookup::Start(const std::string& host) {
     lookup->Set(ResolveHost(host));
     return lookup;
   }
-  try {
-    std::thread([lookup, host] { lookup->Set(ResolveHost(host)); }).detach();
-  } catch (const std::system_error& error) {
+  const absl::Status started =
+      StartUnawaited("hl-lookup", [lookup, host] { lookup->Set(ResolveHost(host)); });
+  if (!started.ok()) {
     lookup->Set(absl::UnavailableError(
         absl::StrCat("cannot resolve '", host,
-                     "': cannot start a thread for the resolver: ", error.code().message())));
+                     "': cannot start a thread for the resolver: ", started.message())));
   }
   return lookup;
 }

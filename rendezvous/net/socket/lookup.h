@@ -16,7 +16,8 @@
 namespace hlaunch {
 
 // One question to the resolver, on its own thread. The resolver may block for minutes and cannot be
-// stopped, so that thread is never joined. The thread and the caller share the object.
+// stopped, so nobody waits for that thread (see StartUnawaited). The thread and the caller share
+// the object.
 //
 // Thread-safe.
 class Lookup {

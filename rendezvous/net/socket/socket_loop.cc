@@ -5,7 +5,6 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,7 +13,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -112,21 +110,16 @@ absl::Status SocketLoop::Open() {
 
 absl::Status SocketLoop::Start() {
   HLAUNCH_RETURN_IF_ERROR(Open());
-  try {
-    thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), options_.thread_name.c_str());
-      while (!stopped_) Turn();
-    });
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(error.what());
-  }
+  HLAUNCH_ASSIGN_OR_RETURN(thread_, Thread::Start(options_.thread_name, [this] {
+                             while (!stopped_) Turn();
+                           }));
   return absl::OkStatus();
 }
 
 void SocketLoop::Stop() {
   if (!thread_.joinable()) return;
   Post([this] { stopped_ = true; });
-  thread_.join();
+  thread_.Join();
 }
 
 void SocketLoop::Post(std::function<void()> call) {

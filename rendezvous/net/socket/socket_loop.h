@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/mutex.h"
 #include "proto/base/rare_log.h"
+#include "proto/base/thread.h"
 #include "proto/base/unique_fd.h"
 #include "rendezvous/net/socket/listen.h"
 #include "rendezvous/net/socket/send_buffer.h"
@@ -176,7 +176,7 @@ class SocketLoop {
   absl::flat_hash_map<uint64_t, LoopSocket*> sockets_;
   std::string buffer_;  // All reads use it: idle sockets have no buffer of their own.
   RareLog warnings_;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace hlaunch

@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/fakes/machine.h"
+#include "tests/rendezvous/no_threads.h"
 
 namespace hlaunch {
 namespace {
@@ -133,6 +134,33 @@ TEST(RepeatedChecks, WarnOfWhatHasNotEndedAndTellItsResultInALaterTurn) {
       EXPECT_LE(results[i].state, CheckState::kUnknown) << results[i].reason;
     }
   }
+}
+
+TEST(RunChecks, RunsTheChecksOneAfterAnotherWhereThereAreNoThreads) {
+  const Machine machine;
+  CheckPlan plan;
+  plan.sysroot = machine.root();
+  size_t told = 0;
+  {
+    const NoThreads none;
+    RunChecks(plan, [&told](const CheckResult&) { ++told; });
+  }
+  EXPECT_EQ(told, ChecksToAwait(plan).size());
+}
+
+TEST(RepeatedChecks, WarnWhereThereAreNoThreads) {
+  const Machine machine;
+  CheckPlan plan;
+  plan.sysroot = machine.root();
+  RepeatedChecks checks(plan);
+  {
+    const NoThreads none;
+    for (const CheckResult& result : checks.Take(seconds(60))) {
+      EXPECT_EQ(result.state, CheckState::kWarn);
+      EXPECT_THAT(result.reason, HasSubstr("could not be run: Resource temporarily unavailable"));
+    }
+  }
+  EXPECT_EQ(checks.Take(seconds(60)).size(), ChecksToAwait(plan).size());
 }
 
 // The results that a watch tells until its process has ended.
