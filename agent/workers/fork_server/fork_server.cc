@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,13 +28,14 @@
 #include "absl/strings/string_view.h"
 #include "agent/workers/fork_server/fork_messages.h"
 #include "agent/workers/fork_server/host_memory.h"
+#include "agent/workers/fork_server/printed_imports.h"
+#include "agent/workers/fork_server/server_talk.h"
 #include "agent/workers/fork_server/waiting_forks.h"
 #include "agent/workers/process/exit_notice.h"
 #include "agent/workers/process/program_file.h"
 #include "asio/io_context.hpp"
 #include "asio/posix/stream_descriptor.hpp"
 #include "asio/post.hpp"
-#include "asio/steady_timer.hpp"
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
@@ -49,8 +50,6 @@ constexpr Duration kSilenceLimit = std::chrono::seconds(90);
 constexpr Duration kCheckLimit = std::chrono::seconds(15);  // To look at some thousand files.
 constexpr Duration kForkLimit = std::chrono::seconds(15);   // To fork for all ranks.
 constexpr Duration kDyingTime = std::chrono::seconds(1);
-constexpr size_t kMaxPrinted = 32 << 10;  // Fits into the pipe of any rank.
-constexpr int kPipeSize = 1 << 20;
 constexpr int kSendBuffer = 1 << 20;  // For a rank's environment.
 
 bool IsScript(const std::string& path) {
@@ -59,31 +58,20 @@ bool IsScript(const std::string& path) {
   return ::read(file.get(), start, 2) != 2 || (start[0] == '#' && start[1] == '!');
 }
 
-// What a module printed while it was imported: each rank prints it.
-struct Printed {
-  UniqueFd read_end;
-  std::string text;
-  size_t before_module = 0;
-
-  void Drain() {
-    char buffer[4096];
-    while (text.size() <= kMaxPrinted) {
-      const ssize_t n = ::read(read_end.get(), buffer, sizeof buffer);
-      if (n <= 0) return;
-      text.append(buffer, static_cast<size_t>(n));
-    }
+// `env` with `directory` as the first of PYTHONPATH.
+std::vector<std::string> WithPythonPath(std::vector<std::string> env,
+                                        const std::string& directory) {
+  const std::string start = absl::StrCat(kEnvPythonPath, "=");
+  const auto own = std::find_if(env.begin(), env.end(), [&](const std::string& entry) {
+    return absl::StartsWith(entry, start);
+  });
+  if (own == env.end()) {
+    env.push_back(absl::StrCat(start, directory));
+  } else {
+    *own = absl::StrCat(start, directory, ":", own->substr(start.size()));
   }
-
-  // Opens the pipe; returns its other end, which is invalid if there is none.
-  UniqueFd Open() {
-    int fds[2];
-    if (::pipe2(fds, O_CLOEXEC) != 0) return {};
-    read_end = UniqueFd(fds[0]);
-    ::fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    ::fcntl(fds[0], F_SETPIPE_SZ, kPipeSize);
-    return UniqueFd(fds[1]);
-  }
-};
+  return env;
+}
 
 }  // namespace
 
@@ -91,9 +79,8 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   State(asio::io_context& the_loop, ForkServerPlan the_plan)
       : loop(the_loop),
         plan(std::move(the_plan)),
-        socket(loop),
+        talk(std::make_shared<ServerTalk>(loop)),
         exited(loop),
-        silence(loop),
         forks(loop, [this] {
           if (on_reaped) on_reaped();
         }) {}
@@ -104,9 +91,9 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       return absl::UnavailableError(std::strerror(errno));
     }
-    socket.assign(ends[0]);
+    talk->Open(UniqueFd(ends[0]), EventsOfTalk());
     const UniqueFd its(ends[1]);
-    const UniqueFd out = printed[0].Open(), err = printed[1].Open();
+    const auto [out, err] = printed.Open();
     if (!out.valid() || !err.valid()) return absl::UnavailableError(std::strerror(errno));
     HLAUNCH_ASSIGN_OR_RETURN(program, FindProgram(plan.command.argv[0], plan.command.env,
                                                   plan.command.working_directory));
@@ -116,16 +103,7 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
           program, " is a script that starts Python; PYTHON_EXEC can name Python itself"));
     }
     Command command = plan.command;
-    std::string path = absl::StrCat(kEnvPythonPath, "=", directory);
-    const std::string start = absl::StrCat(kEnvPythonPath, "=");
-    const auto own = std::find_if(command.env.begin(), command.env.end(), [&](const auto& entry) {
-      return absl::StartsWith(entry, start);
-    });
-    if (own == command.env.end()) {
-      command.env.push_back(path);
-    } else {
-      *own = absl::StrCat(path, ":", own->substr(start.size()));
-    }
+    command.env = WithPythonPath(std::move(command.env), directory);
     command.env.push_back(absl::StrCat(kEnvForkServer, "=1"));
     command.stdin_fd = -1;
     command.stdout_fd = out.get();
@@ -140,86 +118,47 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
                       [self = shared_from_this()](const asio::error_code& error) {
                         if (!error) self->OnExit();
                       });
-    Say({"plan", NamesOf(plan.preload), KindOf(plan.call), plan.call.what,
-         absl::StrJoin(plan.unshared, ",")},
-        kSilenceLimit);
+    talk->Say({"plan", NamesOf(plan.preload), KindOf(plan.call), plan.call.what,
+               absl::StrJoin(plan.unshared, ",")},
+              kSilenceLimit);
     return absl::OkStatus();
   }
 
-  // Says something after which the server has news, each time before `limit` is over.
-  void Say(const ForkMessage& words, Duration limit, const std::vector<int>& fds = {}) {
-    patience = expected++ == 0 ? limit : std::max(patience, limit);
-    if (!SendAtOnce(socket.native_handle(), Packed(words), fds)) {
-      return BreakSoon("it does not read");
-    }
-    HearLater();
-  }
-
-  void HearLater() {
-    silence.expires_after(patience);
-    silence.async_wait([self = shared_from_this()](const asio::error_code& error) {
-      if (!error) self->Break("it does not answer");
-    });
-    if (std::exchange(hears, true)) return;
-    socket.async_wait(asio::posix::descriptor_base::wait_read,
-                      [self = shared_from_this()](const asio::error_code& error) {
-                        self->hears = false;
-                        if (!error) self->Hear();
-                      });
-  }
-
-  void Hear() {
-    if (broken()) return;
-    if (!Receive()) return Break(HowItEnded());
-    while (!broken()) {
-      const std::optional<ForkMessage> news = TakeMessage(received);
-      if (!news) break;
-      Take(*news);
-    }
-    if (broken()) return;
-    if (expected > 0) {
-      HearLater();
-    } else {
-      silence.cancel();
-    }
-  }
-
-  // Reads what there is; returns false at the end.
-  bool Receive() {
-    char buffer[4096];
-    const ssize_t n = ::recv(socket.native_handle(), buffer, sizeof buffer, MSG_DONTWAIT);
-    if (n > 0) received.append(buffer, static_cast<size_t>(n));
-    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+  // It lives as long as one of these runs, whatever they lead to.
+  ServerTalk::Events EventsOfTalk() {
+    const auto guarded = [weak = weak_from_this()](auto call) {
+      return [weak, call](const auto&... what) {
+        if (const auto self = weak.lock()) call(*self, what...);
+      };
+    };
+    return {guarded([](State& self, const ForkMessage& news) { self.Take(news); }),
+            guarded([](State& self) { self.Break(self.HowItEnded()); }),
+            guarded([](State& self, const std::string& why) { self.Break(why); })};
   }
 
   void Take(const ForkMessage& news) {
     const std::string word = news.empty() ? "" : news[0];
-    for (Printed& stream : printed) stream.Drain();
+    printed.Drain();
     pid_t pid = 0;
     if (word == "at" && news.size() == 3 && absl::SimpleAtoi(news[2], &pid)) {
       Meet(pid);
       if (!import_began) import_began = MonotonicClock().Now();
-      for (Printed& stream : printed) {
-        if (news[1] != module) stream.before_module = stream.text.size();
-      }
-      module = news[1];
+      printed.Begin(news[1]);
     } else if (word == "skip" && news.size() == 3) {
-      for (Printed& stream : printed) {
-        if (news[1] == module) stream.text.resize(stream.before_module);
-      }
+      printed.Forget(news[1]);
       LogInfo(absl::StrCat("ranks import ", news[1], " themselves: ", news[2]));
     } else if (word == "ready" && news.size() == 3 && absl::SimpleAtoi(news[2], &pid)) {
-      --expected;
+      talk->Answered();
       Meet(pid);
       HasImported(news[1]);
     } else if (word == "same") {
-      --expected;
+      talk->Answered();
       checking = false;
       HaveForks();
     } else if (word == "changed" && news.size() == 2) {
       Break(absl::StrCat(news[1], " has changed"), End::kChanged);
     } else if (word == "forked" && news.size() == 3) {
-      --expected;
+      talk->Answered();
       TakeForks(news[1], news[2]);
     } else {
       Break("it answers nonsense");
@@ -227,11 +166,8 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   }
 
   void HasImported(const std::string& modules) {
-    const bool much = std::any_of(printed.begin(), printed.end(), [](const Printed& stream) {
-      return stream.text.size() > kMaxPrinted;
-    });
     if (modules.empty()) return Break("there is nothing to preload", End::kUseless);
-    if (much) return Break("what is preloaded prints too much", End::kUseless);
+    if (printed.too_much()) return Break("what is preloaded prints too much", End::kUseless);
     const Instant now = MonotonicClock().Now();
     import_time = now - import_began.value_or(now);
     LogDebug(absl::StrFormat("preloaded %s in %.1f s; ranks are forked from process %d", modules,
@@ -264,7 +200,7 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
       fds.push_back(ends[1]);
     }
     if (fds.empty()) return false;
-    Say({"fork"}, kForkLimit, fds);
+    talk->Say({"fork"}, kForkLimit, fds);
     return true;
   }
 
@@ -323,8 +259,8 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
 
   // With the last line that it wrote to stderr.
   std::string HowItEnded() {
-    printed[1].Drain();
-    const absl::string_view text = absl::StripAsciiWhitespace(printed[1].text);
+    printed.Drain();
+    const absl::string_view text = absl::StripAsciiWhitespace(printed.err());
     const absl::string_view last = text.substr(text.rfind('\n') + 1);
     return absl::StrCat("it has ended", last.empty() ? "" : ": ", last);
   }
@@ -333,8 +269,7 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
 
   void Kill() {
     is_ready = false;
-    silence.cancel();
-    if (socket.is_open()) socket.close();
+    talk->Close();
     if (process && process->pid() != 0) process->SignalGroup(SIGKILL);
     unborn.clear();
     forks.Kill();
@@ -369,22 +304,16 @@ struct ForkServer::State : std::enable_shared_from_this<State> {
   asio::io_context& loop;
   const ForkServerPlan plan;
   std::string program;  // The path of Python, for `_`.
-  asio::posix::stream_descriptor socket;
+  const std::shared_ptr<ServerTalk> talk;
   asio::posix::stream_descriptor exited;
-  asio::steady_timer silence;
   std::optional<Process> process;
-  std::array<Printed, 2> printed;  // stdout, stderr.
-  std::string module;              // What it imports.
-  std::string received;
+  PrintedImports printed;
   WaitingForks forks;
   std::vector<UniqueFd> unborn;   // Our ends of the sockets of forks that were asked for.
   std::map<pid_t, UniqueFd> kin;  // Pidfds of its processes that are no children of ours.
   std::optional<Instant> import_began;
   std::optional<Duration> import_time;
-  int expected = 0;       // Answers that are on their way.
-  bool hears = false;     // The loop waits for one.
-  bool checking = false;  // One of them says whether the files are the same.
-  Duration patience{};
+  bool checking = false;  // It is to say whether the files are the same.
   std::function<void()> on_settled;
   std::function<void()> on_reaped;
   bool is_ready = false;
@@ -411,7 +340,7 @@ void ForkServer::Renew(std::function<void()> on_settled) {
   }
   state_->is_ready = false;
   state_->checking = true;
-  state_->Say({"check"}, kCheckLimit);
+  state_->talk->Say({"check"}, kCheckLimit);
 }
 
 void ForkServer::MakeSpares() {
@@ -440,7 +369,7 @@ std::vector<pid_t> ForkServer::pids() const {
 absl::StatusOr<Process> ForkServer::Fork(const Command& command) {
   if (!state_->is_ready) return absl::UnavailableError(state_->why_not);
   return state_->forks.Become(command, state_->program,
-                              {state_->printed[0].text, state_->printed[1].text});
+                              {state_->printed.out(), state_->printed.err()});
 }
 
 }  // namespace hlaunch
