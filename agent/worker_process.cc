@@ -178,4 +178,27 @@ WorkerFailure WorkerProcess::Failure(const Assignment& assignment, pid_t pid,
   return failure;
 }
 
+std::vector<pid_t> AlivePids(const std::vector<WorkerProcess>& workers) {
+  std::vector<pid_t> pids;
+  for (const WorkerProcess& worker : workers) {
+    if (worker.alive()) pids.push_back(worker.pid());
+  }
+  return pids;
+}
+
+void SignalGroups(const std::vector<WorkerProcess>& workers, int signal) {
+  for (const WorkerProcess& worker : workers) {
+    if (worker.alive()) worker.SignalGroup(signal);
+  }
+}
+
+std::vector<int> GivenUp(const std::vector<WorkerProcess>& workers, const OutputRelay& relay) {
+  std::vector<int> local_ranks;
+  for (const WorkerProcess& worker : workers) {
+    const bool ends = worker.alive() && HasGivenUp(relay.LongTail(worker.local_rank()));
+    if (ends) local_ranks.push_back(worker.local_rank());
+  }
+  return local_ranks;
+}
+
 }  // namespace hlaunch

@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "agent/output/output_relay.h"
@@ -86,5 +88,14 @@ class WorkerProcess {
   FailureKind kill_kind_ = FailureKind::kOther;
   StalledWorker stalled_;
 };
+
+// The pids of those that are alive, in their order.
+std::vector<pid_t> AlivePids(const std::vector<WorkerProcess>& workers);
+
+// Sends `signal` to the process group of each that is alive.
+void SignalGroups(const std::vector<WorkerProcess>& workers, int signal);
+
+// The local ranks of those that are alive and have given up, see HasGivenUp.
+std::vector<int> GivenUp(const std::vector<WorkerProcess>& workers, const OutputRelay& relay);
 
 }  // namespace hlaunch

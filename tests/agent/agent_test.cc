@@ -68,6 +68,7 @@ class AgentTest : public testing::Test {
     options.spec.nproc = nproc;
     options.spec.stop_grace = grace_;
     options.spec.heartbeat_timeout = heartbeat_timeout_;
+    options.spec.hears_boundaries = hears_boundaries_;
     options.spec.signals_to_handle = signals_to_handle_;
     options.store_address = "127.0.0.1";
     options.on_event = on_event_;
@@ -98,6 +99,7 @@ class AgentTest : public testing::Test {
   std::string program_;
   Duration grace_ = std::chrono::seconds(20);
   Duration heartbeat_timeout_ = Duration::zero();
+  bool hears_boundaries_ = false;
   Duration time_limit_ = Duration::zero();
   Duration health_interval_ = Duration::zero();
   int checks_ = 0;                                                      // Checks that were begun.
@@ -114,6 +116,14 @@ TEST_F(AgentTest, EndsWithSuccessWhenAllWorkersDo) {
   EXPECT_TRUE(result.outcome->failures.empty());
   const std::string output = Output();
   for (const char* rank : {"0/3", "1/3", "2/3"}) EXPECT_THAT(output, HasSubstr(rank));
+}
+
+TEST_F(AgentTest, OnlyRank0SaysWhenACheckpointIsWritten) {
+  hears_boundaries_ = true;
+  EXPECT_EQ(RunScript("echo \"$RANK:${HLAUNCH_BOUNDARY:+set}.\" >> $OUT", 2).exit_code, kExitOk);
+  const std::string output = Output();
+  EXPECT_THAT(output, HasSubstr("0:set."));
+  EXPECT_THAT(output, HasSubstr("1:."));
 }
 
 // A frozen host wakes up, and all timers are due at once.
