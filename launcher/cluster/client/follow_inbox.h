@@ -25,6 +25,7 @@ struct FollowNews {
   std::vector<LogLine> lines;
   bool lost = false;        // Lines before these are lost.
   bool node_ended = false;  // This node sends no more lines.
+  bool unread = false;      // Set with node_ended: the rest of its log could not be read.
   absl::Status trouble;     // Why a question failed. Told once; the question is asked again.
   bool well = false;        // Questions are answered again after a trouble.
   absl::Status refused;     // The job cannot be followed at all.

@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "launcher/cluster/client/cluster_questions.h"
@@ -109,7 +110,7 @@ class Follower {
         return {ClusterFollowEnd::kLeft, job_, absl::OkStatus(), signal};
       }
       if (IsEnough()) return {ClusterFollowEnd::kEnough, job_, absl::OkStatus()};
-      if (IsOver()) return {ClusterFollowEnd::kEnded, job_, absl::OkStatus()};
+      if (IsOver()) return {ClusterFollowEnd::kEnded, job_, absl::OkStatus(), 0, Incomplete()};
     }
   }
 
@@ -139,13 +140,24 @@ class Follower {
 
   bool IsOver() const {
     if (!has_job_ || job_.state != ClusterJobState::kEnded) return false;
-    return over_.size() >= logs_.nodes() || MonotonicClock().Now() >= give_up_;
+    return over_.size() >= logs_.nodes().size() || MonotonicClock().Now() >= give_up_;
+  }
+
+  // Those that said that lines are lost, and those that did not come to their end.
+  std::vector<int> Incomplete() const {
+    std::vector<int> incomplete(lost_.begin(), lost_.end());
+    for (const int node : logs_.nodes()) {
+      if (over_.count(node) == 0 && lost_.count(node) == 0) incomplete.push_back(node);
+    }
+    std::sort(incomplete.begin(), incomplete.end());
+    return incomplete;
   }
 
   void TakeNews(FollowNews news) {
     if (!news.refused.ok()) refused_ = news.refused;
     TellTrouble(news);
     if (news.job.has_value()) TakeJob(*std::move(news.job));
+    if (news.lost || news.unread) lost_.insert(news.node_rank);
     if (news.lost) LogWarning(absl::StrCat("node ", news.node_rank, ": lines are missing here"));
     for (const LogLine& line : news.lines) {
       if (wish_.show) wish_.show(line);
@@ -187,6 +199,7 @@ class Follower {
   absl::Status refused_;
   std::string trouble_;  // The trouble that was told last; empty: there is none.
   std::set<int> over_;   // Nodes that send no more lines.
+  std::set<int> lost_;   // Nodes of which lines are missing.
   Instant give_up_;
   FollowInbox inbox_;
   LogPollers logs_;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "launcher/remote/detached/log_line.h"
@@ -44,6 +45,8 @@ struct ClusterFollowed {
   JobView job;       // Its last known state. The number alone: nothing was heard of it.
   absl::Status why;  // Set for kRefused.
   int signal = 0;    // Set for kLeft: the signal for which wish.asked returned true.
+  // Set for kEnded: the nodes of whose output lines are missing, ascending.
+  std::vector<int> incomplete = {};
 };
 
 // Follows a job's state and shows its nodes' lines as they come. If hlaunchd or the cluster's head

@@ -121,8 +121,8 @@ void ShowLines(MergedLogs& merged, const DetachedOptions& options, LinePrinter& 
 
 }  // namespace
 
-absl::Status ShowKeptLogs(LocalClient& client, const JobView& job, const DetachedOptions& options,
-                          const std::string& since) {
+absl::StatusOr<size_t> ShowKeptLogs(LocalClient& client, const JobView& job,
+                                    const DetachedOptions& options, const std::string& since) {
   constexpr size_t kMostTail = 1'000'000;
   const int tail =
       options.tail.has_value() && *options.tail < kMostTail ? static_cast<int>(*options.tail) : -1;
@@ -147,7 +147,8 @@ absl::Status ShowKeptLogs(LocalClient& client, const JobView& job, const Detache
     first.Update(trouble);
     ++failed;
   }
-  return failed == parts.size() ? first : absl::OkStatus();
+  if (failed == parts.size() && !first.ok()) return first;
+  return failed;
 }
 
 }  // namespace hlaunch

@@ -128,7 +128,7 @@ class LogPollers::Poller {
     node.over = (!not_there && !MayBeAnsweredLater(why)) || node.silent_since_end >= kTriesAfterEnd;
     FollowNews news;
     news.node_rank = node.rank;
-    news.node_ended = node.over;
+    news.node_ended = news.unread = node.over;
     if (absl::IsPermissionDenied(why)) {  // Another user's job: all its nodes are refused.
       news.refused = why;
       return inbox_.Put(std::move(news));

@@ -39,7 +39,7 @@ class LogPollers {
   void Add(int node_rank);
   // The job has ended: its nodes say nothing new from now on.
   void JobEnded();
-  size_t nodes() const { return count_; }
+  const std::set<int>& nodes() const { return added_; }
 
  private:
   class Poller;

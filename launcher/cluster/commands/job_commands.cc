@@ -20,11 +20,13 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/contract/exit_code.h"
+#include "proto/contract/rank_list.h"
 
 namespace hlaunch {
 namespace {
 
 constexpr int kExitStillRuns = 1;
+constexpr int kExitIncomplete = 3;  // Lines of some hosts are missing.
 constexpr Duration kKillTime = std::chrono::seconds(30);
 
 int EndOf(const ClusterFollowed& followed) {
@@ -76,11 +78,17 @@ int Logs(uint64_t number, const DetachedOptions& options) {
                                          "; hlaunch ps ", number, " shows its nodes")));
   }
   if (!options.follow) {
-    const absl::Status shown = ShowKeptLogs(client, *job, options, *since);
-    return shown.ok() ? kExitOk : FailToAskCluster(shown);
+    const absl::StatusOr<size_t> missing = ShowKeptLogs(client, *job, options, *since);
+    if (!missing.ok()) return FailToAskCluster(missing.status());
+    return *missing == 0 ? kExitOk : kExitIncomplete;
   }
   const ClusterFollowed followed = Follow(number, options, *since, /*both_streams=*/false);
-  return followed.end == ClusterFollowEnd::kRefused ? FailToAskCluster(followed.why) : kExitOk;
+  if (followed.end == ClusterFollowEnd::kRefused) return FailToAskCluster(followed.why);
+  if (followed.incomplete.empty()) return kExitOk;
+  LogWarning(absl::StrCat("job ", number, ": lines are missing here of node",
+                          followed.incomplete.size() == 1 ? " " : "s ",
+                          RankList(followed.incomplete)));
+  return kExitIncomplete;
 }
 
 // Waits until the job has ended, `deadline` has passed or the user interrupts.

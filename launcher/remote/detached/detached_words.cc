@@ -49,7 +49,9 @@ std::string LogsHelp() {
       "usage: hlaunch logs [JOB] [-f] [--rank LIST] [--node NODE] [--since TIME]\n"
       "                    [--tail N|all] [-t] [--json]\n\n"
       "Prints the output of a detached job (stdout and stderr) on stdout, also after its end.",
-      kWhichJob, "\n", DescribeOptions(LogsOptionRows()), "\nExit code: 0; 2 wrong usage; ",
+      kWhichJob, "\n", DescribeOptions(LogsOptionRows()),
+      "\nExit code: 0; 2 wrong usage; 3 the output of some hosts "
+      "is missing (cluster);\n",
       kExitRefused, " there is no such job.\n");
 }
 

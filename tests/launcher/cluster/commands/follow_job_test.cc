@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/cluster/client/cluster_questions.h"
 #include "launcher/cluster/client/follow_inbox.h"
 #include "launcher/cluster/client/follow_job_of_cluster.h"
+#include "launcher/cluster/client/kept_logs.h"
+#include "launcher/cluster/client/local_client.h"
 #include "launcher/cluster/client/log_pollers.h"
 #include "proto/base/clock.h"
 #include "tests/launcher/cluster/commands/small_daemon.h"
@@ -25,6 +28,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
@@ -70,6 +74,10 @@ class OneJob {
     MutexLock lock(&mu_);
     logs_[rank] += line;
   }
+  void Lose(int rank) {
+    MutexLock lock(&mu_);
+    lost_.insert(rank);
+  }
   void BecomeAnothers() {
     MutexLock lock(&mu_);
     is_anothers_ = true;
@@ -92,6 +100,9 @@ class OneJob {
     if (question.ask != "log") return AnswerTo(question, nlohmann::json::object());
     if (is_anothers_) return ErrorTo(question, absl::PermissionDeniedError("it is bob's"));
     const auto asked = ReadLogQuestion(question.body);
+    if (lost_.count(asked->node_rank) > 0) {
+      return ErrorTo(question, absl::UnavailableError("its host is gone"));
+    }
     const std::string& log = logs_[asked->node_rank];
     const size_t from = asked->position.empty() ? 0 : std::stoul(asked->position);
     LogAnswer answer;
@@ -106,6 +117,7 @@ class OneJob {
   JobView job_ ABSL_GUARDED_BY(mu_);
   std::map<int, std::string> logs_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, int> asked_ ABSL_GUARDED_BY(mu_);
+  std::set<int> lost_ ABSL_GUARDED_BY(mu_);  // Nodes whose logs cannot be read.
   bool is_anothers_ ABSL_GUARDED_BY(mu_) = false;
 };
 
@@ -228,6 +240,52 @@ TEST_F(FollowJobTest, EndsAtTheDeadlineWhereNobodySaysHowTheJobIs) {
   const ClusterFollowed followed = FollowJobOfCluster(wish);
   EXPECT_EQ(followed.end, ClusterFollowEnd::kEnough);
   EXPECT_EQ(followed.job.number, 17u);
+}
+
+TEST_F(FollowJobTest, NamesTheNodesOfWhichLinesAreMissing) {
+  OneJob job(3);
+  job.Say(1, Line("[1]"));
+  job.Lose(0);
+  job.Lose(2);
+  job.Run();
+  job.End(0);
+  const auto daemon = Serve(job);
+  const ClusterFollowed followed = FollowJobOfCluster(Wish());
+  EXPECT_EQ(followed.end, ClusterFollowEnd::kEnded);
+  EXPECT_THAT(followed.incomplete, ElementsAre(0, 2));
+  EXPECT_THAT(lines_, ElementsAre("[1]"));
+}
+
+TEST_F(FollowJobTest, MissesNothingOfAJobWhoseLogsCanBeRead) {
+  OneJob job(2);
+  job.Run();
+  job.End(0);
+  const auto daemon = Serve(job);
+  EXPECT_THAT(FollowJobOfCluster(Wish()).incomplete, IsEmpty());
+}
+
+// What ShowKeptLogs makes of `job`.
+absl::StatusOr<size_t> ShowKept(OneJob& job) {
+  SmallDaemon daemon(SocketOfTest(), [&job](const Envelope& q) { return job.Answer(q); });
+  LocalClient client(SocketOfTest());
+  const absl::StatusOr<JobView> view = AskJob(client, 17);
+  return view.ok() ? ShowKeptLogs(client, *view, {}, "") : view.status();
+}
+
+TEST(ShowKeptLogs, CountsTheNodesWhoseLogsCannotBeRead) {
+  OneJob job(3);
+  job.Run();
+  job.Lose(1);
+  const absl::StatusOr<size_t> missing = ShowKept(job);
+  ASSERT_TRUE(missing.ok()) << missing.status();
+  EXPECT_EQ(*missing, 1u);
+}
+
+TEST(ShowKeptLogs, FailsWhereNoLogCanBeRead) {
+  OneJob job(1);
+  job.Run();
+  job.Lose(0);
+  EXPECT_TRUE(absl::IsUnavailable(ShowKept(job).status()));
 }
 
 // Polls the log of one node until it has ended. Each question gets the next error of `fails`; then
