@@ -66,8 +66,10 @@ const std::vector<OptionRow>& OptionTable();
 const OptionRow* FindOption(absl::string_view word);
 
 // The parts of OptionTable(), each from a file of its own.
-absl::Span<const OptionRow> HostOptions();
+absl::Span<const OptionRow> NodeOptions();
 absl::Span<const OptionRow> RendezvousOptions();
+absl::Span<const OptionRow> StoreOptions();
+absl::Span<const OptionRow> HostOptions();
 absl::Span<const OptionRow> ClusterOptions();
 absl::Span<const OptionRow> WorkerOptions();
 absl::Span<const OptionRow> DeviceOptions();
@@ -82,6 +84,10 @@ inline absl::Status SetFlag(bool* flag) {
   *flag = true;
   return absl::OkStatus();
 }
+
+// For the setters of rows: a path, which must not be empty, and a time of at least `min_seconds`.
+absl::Status SetFile(absl::string_view text, std::string* file);
+absl::Status SetDuration(absl::string_view text, double min_seconds, Duration* out);
 
 // The setter of a flag that ParseOptions handles afterwards.
 inline absl::Status SetNothing(absl::string_view, Options&) { return absl::OkStatus(); }
