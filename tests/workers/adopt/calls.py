@@ -26,6 +26,9 @@ class Answer:
 
 
 def ok(word):
+    print(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']}, restart "
+          f"{os.environ['TORCHELASTIC_RESTART_COUNT']}, by "
+          f"{'hlaunch' if 'HLAUNCH_JOB_ID' in os.environ else 'torch'}", flush=True)
     return Answer(f"{word} {os.environ['RANK']} of {os.environ['WORLD_SIZE']}")
 
 
@@ -79,6 +82,10 @@ def call(plant):
     word = "hello"
     if plant == "program":
         return elastic_launch(config(), "/bin/true")()
+    if plant.startswith("script"):
+        ranks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ranks.py")
+        once = ["--fail-once"] if plant == "script-once" else []
+        return elastic_launch(config(restarts=len(once)), sys.executable)("-u", ranks, *once)
     if plant == "program-fails":
         return elastic_launch(config(), "/bin/sh")("-c", "exit $((3 * RANK))")
     if plant == "lambda":
