@@ -275,6 +275,11 @@ def times_connected(run):
     return run.err.count(": connected to the rendezvous at ")
 
 
+def misses_service(run):
+    """Whether the last that a node has said of its rendezvous is that it has none."""
+    return run.err.rfind(": rendezvous at ") > run.err.rfind(": connected to the rendezvous at ")
+
+
 class WithService(Chaos):
     count = 4
     trainers = slice(1, 4)
@@ -305,17 +310,20 @@ class WithService(Chaos):
         return super().unfounded(what, hold, ended, before, after)
 
     def await_training(self, since, after):
-        """Workers train without the service, so that says nothing about whether the nodes have found
-        it again. If they have not, the next fault is no single one."""
+        """Workers train without the service, so that does not say whether the nodes have found it
+        again. If they have not, the next fault is no single one."""
         super().await_training(since, after)
+        if "_service" not in after:
+            return
         def all_found():
             self.tend()
-            return all(run.process.poll() is not None or times_connected(run) > before
-                       for run, before in self.said_connected.items())
+            return all(times_connected(run) > self.said_connected.get(run, -1)
+                       and not misses_service(run) for run in self.training.runs.values())
         if not lab.poll(all_found, 60, 0.05):
-            self.fail(f"no node finds the service again after {after}: {self.service}\n"
-                      + "\n".join(str(run) for run in self.said_connected))
+            self.fail(f"not all nodes find the service again after {after}: {self.service}\n"
+                      + "\n".join(str(run) for run in self.training.runs.values()))
         self.said_connected = {}
+        super().await_training(time.monotonic(), after)  # Those that ended meanwhile are back.
 
     def further_evidence(self):
         return [f"the service: {self.service}"]
