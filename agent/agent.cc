@@ -132,6 +132,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
       workers_.Ask(question, [this](NodeAnswer answer) { client_.Answer(std::move(answer)); });
     });
   }
+  void OnWord(const RoundWord& word) override {
+    asio::post(loop_, [this, word] { workers_.Hear(word); });
+  }
   void OnContact(bool connected, const std::string& detail) override {
     asio::post(loop_, [this, connected, detail] {
       if (!IsEnding()) news_.Contact(connected, detail, updates_.latest().round > 0);
@@ -206,6 +209,9 @@ class Agent::Impl final : public RendezvousClient::Listener {
     events.on_stopped = [this] { OnStopped(); };
     events.on_given_up = [this](std::vector<int> local_ranks) {
       updates_.TellGivenUp(std::move(local_ranks));
+    };
+    events.on_word = [this, round = assignment.round](std::string text) {
+      client_.Tell({round, 0, std::move(text)});
     };
     events.on_boundary = [this] { updates_.TellBoundary(); };
     events.on_event = [this](const NodeEvent& event) { OnWorkerEvent(event); };

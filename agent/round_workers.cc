@@ -261,6 +261,10 @@ void RoundWorkers::Ask(const NodeQuestion& question, std::function<void(NodeAnsw
   done({question.number, "", "runs no workers now"});
 }
 
+void RoundWorkers::Hear(const RoundWord& word) {
+  if (group_ != nullptr) group_->Hear(word);
+}
+
 std::string RoundWorkers::saved_imports() const {
   return fork_servers_ == nullptr ? "" : fork_servers_->saved().Text();
 }

@@ -79,6 +79,9 @@ class RoundWorkers {
   // Answers a question about the workers, perhaps from within this call.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
 
+  // As in WorkerGroup. Does nothing if no workers run.
+  void Hear(const RoundWord& word);
+
  private:
   struct Awaited;
 

@@ -214,6 +214,9 @@ struct WorkerGroup::State {
     on.on_value = [this](Rank rank, const std::string& name, double value) {
       if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
     };
+    on.on_word = [this](std::string text) {
+      if (events.on_word) events.on_word(std::move(text));
+    };
     return on;
   }
 
@@ -357,6 +360,8 @@ void WorkerGroup::Forward(int signal) { state_->SignalGroups(signal); }
 void WorkerGroup::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
   state_->watches.Ask(question, std::move(done));
 }
+
+void WorkerGroup::Hear(const RoundWord& word) { state_->watches.Hear(word); }
 
 void WorkerGroup::Spare(pid_t pid) { state_->spared = pid; }
 

@@ -18,6 +18,7 @@
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/values/round.h"
 
 namespace asio {
@@ -52,6 +53,8 @@ class WorkerGroup {
     std::function<void()> on_stopped;  // Nothing of the group is left.
     // The workers that have given up, see HasGivenUp, and have not ended; may be empty.
     std::function<void(std::vector<int> local_ranks)> on_given_up;
+    // What the other nodes of the round are to be told, see RoundWord; may be empty.
+    std::function<void(std::string text)> on_word;
     std::function<void()> on_boundary;  // Rank 0, which runs here, is at a good moment to stop.
     // Gets each worker's start and end, stalls and log values; may be empty. Unlike the others it
     // is also called from within Start, Stop and the destructor.
@@ -95,6 +98,9 @@ class WorkerGroup {
 
   // Answers as RankAnswers does; from within this call if the workers are being stopped.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
+
+  // Another node of a round has said `word`; it does not matter if it is another round.
+  void Hear(const RoundWord& word);
 
   // How many workers have not ended.
   int alive() const;

@@ -21,13 +21,15 @@ absl::Status WorkerWatches::Open(const WorkerSpec& spec, const JobLogs& logs,
     events_.on_stall({.local_rank = local_rank, .reason = std::move(reason), .no_restart = true},
                      StallAction::kFail);
   });
-  hangs_ = HangWatch::Open(loop_, assignment_, spec, facts,
-                           [this, action = spec.hang_action](const HangCulprit& culprit) {
-                             events_.on_stall({.local_rank = culprit.local_rank,
-                                               .kind = FailureKind::kHangs,
-                                               .reason = culprit.reason},
-                                              action);
-                           });
+  hangs_ = HangWatch::Open(
+      loop_, assignment_, spec, facts,
+      [this, action = spec.hang_action](const HangCulprit& culprit) {
+        events_.on_stall({.local_rank = culprit.local_rank,
+                          .kind = FailureKind::kHangs,
+                          .reason = culprit.reason},
+                         action);
+      },
+      events_.on_word);
   answers_.emplace(loop_, PlanLook(assignment_, spec, facts));
   return absl::OkStatus();
 }
@@ -112,6 +114,10 @@ void WorkerWatches::LogStandstill() const {
 void WorkerWatches::Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done) {
   if (answers_) return answers_->Answer(question, std::move(done));
   done({question.number, "", "is stopping its workers"});
+}
+
+void WorkerWatches::Hear(const RoundWord& word) {
+  if (hangs_ && word.round == assignment_.round) hangs_->Hear(word.node_rank, word.text);
 }
 
 std::vector<pid_t> WorkerWatches::tools() const {

@@ -25,6 +25,7 @@
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/values/round.h"
 
 namespace asio {
@@ -48,6 +49,8 @@ class WorkerWatches {
     std::function<void(int64_t step)> on_step;
     std::function<void()> on_boundary;  // Rank 0, which runs here, is at a good moment to stop.
     std::function<void(Rank rank, const std::string& name, double value)> on_value;
+    // What the other nodes of the round are to be told, see RoundWord.
+    std::function<void(std::string text)> on_word;
   };
 
   // `loop` outlives this object.
@@ -77,6 +80,9 @@ class WorkerWatches {
 
   // As RankAnswers; from within this call once Stop was called.
   void Ask(const NodeQuestion& question, std::function<void(NodeAnswer)> done);
+
+  // Another node of a round has said `word`; it does not matter if it is another round.
+  void Hear(const RoundWord& word);
 
   // Child processes that are not workers.
   std::vector<pid_t> tools() const;

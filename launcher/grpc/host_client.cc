@@ -22,6 +22,7 @@ class HostClient::LocalEar : public Listener {
 
   void OnDirective(const Directive& directive) override { listener_->OnDirective(directive); }
   void OnQuestion(const NodeQuestion& question) override { listener_->OnQuestion(question); }
+  void OnWord(const RoundWord& word) override { listener_->OnWord(word); }
   void OnContact(bool connected, const std::string& detail) override {
     listener_->OnContact(connected, detail);
   }
@@ -171,6 +172,10 @@ void HostClient::Send(const NodeUpdate& update) {
 
 void HostClient::Answer(NodeAnswer answer) {
   if (const auto client = this->client()) client->Answer(std::move(answer));
+}
+
+void HostClient::Tell(RoundWord word) {
+  if (const auto client = this->client()) client->Tell(std::move(word));
 }
 
 Allowance HostClient::AllowanceNow(Instant now) const {

@@ -47,6 +47,7 @@ class HostClient final : public RendezvousClient {
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;
+  void Tell(RoundWord word) override;
   Allowance AllowanceNow(Instant now) const override;
 
  private:

@@ -33,9 +33,19 @@ struct Outbox {
   bool news = false;
   bool probe = false;
   std::deque<NodeQuestion> questions;
+  std::map<int, RoundWord> words;  // By the node rank of who said it.
   std::optional<absl::Status> end;
   bool detached = false;
   bool busy = false;  // A thread is inside the session.
+
+  bool HasMore() const { return news || end || !questions.empty() || !words.empty(); }
+};
+
+// The nodes of a round, by node rank; an empty id: it is not here.
+struct RoundNodes {
+  Round round = 0;
+  std::vector<std::string> ids;
+  std::map<std::string, int, std::less<>> ranks;
 };
 
 // The pause before a record that could not be kept is tried again.
@@ -136,6 +146,7 @@ struct JobRendezvous::State {
   };
   std::map<uint64_t, Asker> askers ABSL_GUARDED_BY(mu);
   NodeQuestions questions ABSL_GUARDED_BY(mu);
+  RoundNodes nodes ABSL_GUARDED_BY(mu);  // As far as words were said in the latest round.
   std::deque<std::pair<uint64_t, std::vector<NodeWord>>> answered ABSL_GUARDED_BY(mu);
 
   void End(const std::shared_ptr<Outbox>& outbox, absl::Status status)
@@ -143,6 +154,8 @@ struct JobRendezvous::State {
   void CollectLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void CollectQuestionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void TellAskerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void LearnNodesLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
+  void PassOnLocked(absl::string_view node_id, RoundWord word) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   bool StandsByLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   std::optional<Instant> NextDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
   void SetDeadlineLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
@@ -340,10 +353,16 @@ void JobRendezvous::State::DeliverLocked(const std::shared_ptr<Outbox>& outbox) 
     mu.Unlock();
     session->OnDirective(directive);
     mu.Lock();
+  } else if (!outbox->words.empty()) {
+    const RoundWord word = std::move(outbox->words.extract(outbox->words.begin()).mapped());
+    const auto session = outbox->session;
+    mu.Unlock();
+    session->OnWord(word);
+    mu.Lock();
   }
   outbox->busy = false;
   if (outbox->probe) probed.push_back(outbox);
-  if (outbox->news || outbox->end || !outbox->questions.empty()) ready.push_back(outbox);
+  if (outbox->HasMore()) ready.push_back(outbox);
 }
 
 void JobRendezvous::State::ProbeLocked() {
@@ -357,7 +376,7 @@ void JobRendezvous::State::ProbeLocked() {
   mu.Lock();
   outbox->busy = false;
   if (outbox->probe) probed.push_back(outbox);
-  if (outbox->news || outbox->end || !outbox->questions.empty()) ready.push_back(outbox);
+  if (outbox->HasMore()) ready.push_back(outbox);
 }
 
 void JobRendezvous::State::TellAskerLocked() {
@@ -592,6 +611,44 @@ bool JobRendezvous::Answer(absl::string_view node_id, Incarnation incarnation, N
   if (!state_->table.Holds(node_id, incarnation)) return false;
   if (counts) state_->table.Heard(node_id, incarnation, state_->clock.Now());
   state_->questions.Answer(node_id, std::move(answer));
+  state_->CollectLocked();
+  state_->FlushLocked();
+  return true;
+}
+
+// O(n), once for each round and each node that comes back to it.
+void JobRendezvous::State::LearnNodesLocked() {
+  nodes = {table.round(), {}, {}};
+  for (const Seat* seat : table.Members()) {
+    const auto at = static_cast<size_t>(seat->node_rank);
+    if (at >= nodes.ids.size()) nodes.ids.resize(at + 1);
+    nodes.ids[at] = seat->info.node_id;
+    nodes.ranks[seat->info.node_id] = seat->node_rank;
+  }
+}
+
+void JobRendezvous::State::PassOnLocked(absl::string_view node_id, RoundWord word) {
+  if (table.state() != JobState::kRunning || word.round != table.round()) return;
+  if (nodes.round != word.round || nodes.ranks.count(node_id) == 0) LearnNodesLocked();
+  const auto sender = nodes.ranks.find(node_id);
+  if (sender == nodes.ranks.end()) return;  // It is a spare.
+  word.node_rank = sender->second;
+  const auto put = [&](const std::string& to) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
+    const auto outbox = outboxes.find(to);
+    if (outbox == outboxes.end()) return;
+    outbox->second->words[word.node_rank] = word;
+    ready.push_back(outbox->second);
+  };
+  if (word.node_rank != 0) return put(nodes.ids[0]);
+  for (size_t i = 1; i < nodes.ids.size(); ++i) put(nodes.ids[i]);
+}
+
+bool JobRendezvous::Tell(absl::string_view node_id, Incarnation incarnation, RoundWord word,
+                         bool counts) {
+  MutexLock lock(&state_->mu);
+  if (!state_->table.Holds(node_id, incarnation)) return false;
+  if (counts) state_->table.Heard(node_id, incarnation, state_->clock.Now());
+  state_->PassOnLocked(node_id, std::move(word));
   state_->CollectLocked();
   state_->FlushLocked();
   return true;

@@ -14,6 +14,7 @@
 #include "proto/base/clock.h"
 #include "rendezvous/job/deadline_threads.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/values/job_record.h"
 #include "rendezvous/round/values/round.h"
 
@@ -46,6 +47,8 @@ class JobRendezvous {
     virtual void OnProbe() {}
     // The node must answer `question`.
     virtual void OnQuestion(const NodeQuestion& /*question*/) {}
+    // Another node of the round has said `word`, for this node.
+    virtual void OnWord(const RoundWord& /*word*/) {}
     // Another session or a newer incarnation took this place, or the node was given up.
     virtual void OnEnd(const absl::Status& status) = 0;
   };
@@ -159,6 +162,10 @@ class JobRendezvous {
   // Ignores the answer if `incarnation` does not hold this place, or if nothing was asked.
   bool Answer(absl::string_view node_id, Incarnation incarnation, NodeAnswer answer,
               bool counts = true);
+
+  // Passes the node's word on to those that it is for, see RoundWord. It is also a sign of life if
+  // it `counts`; returns the same as Heard. Passes nothing on unless that round runs.
+  bool Tell(absl::string_view node_id, Incarnation incarnation, RoundWord word, bool counts = true);
 
  private:
   struct State;

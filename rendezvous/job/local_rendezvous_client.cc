@@ -29,6 +29,12 @@ class LocalRendezvousClient::Link : public JobRendezvous::Session {
     Leave();
   }
 
+  void OnWord(const RoundWord& word) override {
+    if (!Enter()) return;
+    listener_->OnWord(word);
+    Leave();
+  }
+
   void OnEnd(const absl::Status& status) override {
     {
       MutexLock lock(&mu_);
@@ -105,6 +111,10 @@ void LocalRendezvousClient::Send(const NodeUpdate& update) {
 
 void LocalRendezvousClient::Answer(NodeAnswer answer) {
   rendezvous_.Answer(node_id_, incarnation_, std::move(answer));
+}
+
+void LocalRendezvousClient::Tell(RoundWord word) {
+  rendezvous_.Tell(node_id_, incarnation_, std::move(word));
 }
 
 Allowance LocalRendezvousClient::AllowanceNow(Instant now) const {

@@ -28,6 +28,7 @@ class LocalRendezvousClient : public RendezvousClient {
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;
+  void Tell(RoundWord word) override;
 
   // If the job may have more nodes, returns the allowance as if the rendezvous had just been heard:
   // even if this process stands still, its workers must end as on every other node.

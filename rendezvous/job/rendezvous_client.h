@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/values/lease.h"
 #include "rendezvous/round/values/round.h"
 
@@ -28,6 +29,9 @@ class RendezvousClient {
 
     // A person asks what this node's ranks do. The node must answer once, with Answer.
     virtual void OnQuestion(const NodeQuestion& /*question*/) {}
+
+    // Another node of the round has said `word`.
+    virtual void OnWord(const RoundWord& /*word*/) {}
 
     // Contact with the rendezvous was lost or found again; `detail` says with whom and why.
     // Workers keep running.
@@ -58,6 +62,10 @@ class RendezvousClient {
 
   // Sends the answer to a question. It is lost if the connection breaks first.
   virtual void Answer(NodeAnswer answer) = 0;
+
+  // Sends `word` to the other nodes of its round, as RoundWord says. It is lost if the connection
+  // breaks first, if a newer one comes before it was sent, or if the rendezvous is older.
+  virtual void Tell(RoundWord word) = 0;
 
   // Returns what this node may do at `now`, given what was heard so far. Never blocks.
   virtual Allowance AllowanceNow(Instant now) const = 0;

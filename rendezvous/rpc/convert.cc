@@ -1008,6 +1008,20 @@ absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& in) {
   return NodeAnswer{in.number(), in.text(), in.problem()};
 }
 
+v1::RoundWord ToProto(const RoundWord& word) {
+  v1::RoundWord out;
+  out.set_round(word.round);
+  out.set_node_rank(word.node_rank);
+  out.set_text(word.text);
+  return out;
+}
+
+absl::StatusOr<RoundWord> FromProto(const v1::RoundWord& in) {
+  HLAUNCH_RETURN_IF_ERROR(NotLonger("word.text", in.text(), kMaxRoundWordBytes));
+  HLAUNCH_RETURN_IF_ERROR(InRange("word.node_rank", in.node_rank(), 0, kMaxNodes - 1));
+  return RoundWord{in.round(), in.node_rank(), in.text()};
+}
+
 v1::AskRanksResponse ToProto(const JobAnswer& answer) {
   v1::AskRanksResponse out;
   out.set_round(answer.round);

@@ -14,6 +14,7 @@
 #include "hlaunch/v1/rendezvous.pb.h"
 #include "proto/base/clock.h"
 #include "rendezvous/job/question.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/values/drained_node.h"
 #include "rendezvous/round/values/limits.h"
 #include "rendezvous/round/values/round.h"
@@ -44,6 +45,7 @@ v1::NodeQuestion ToProto(const NodeQuestion& question);
 // Leaves out the job's id, which the caller sets.
 v1::DrainNodeRequest ToProto(const DrainRequest& request);
 v1::NodeAnswer ToProto(const NodeAnswer& answer);
+v1::RoundWord ToProto(const RoundWord& word);
 v1::AskRanksResponse ToProto(const JobAnswer& answer);
 
 // Errors:
@@ -60,6 +62,7 @@ absl::StatusOr<RankQuestion> FromProto(const v1::RankQuestion& question);
 absl::StatusOr<DrainRequest> FromProto(const v1::DrainNodeRequest& request);
 absl::StatusOr<NodeQuestion> FromProto(const v1::NodeQuestion& question);
 absl::StatusOr<NodeAnswer> FromProto(const v1::NodeAnswer& answer);
+absl::StatusOr<RoundWord> FromProto(const v1::RoundWord& word);
 absl::StatusOr<JobAnswer> FromProto(const v1::AskRanksResponse& answer);
 
 // Errors:

@@ -177,6 +177,12 @@ class GrpcRendezvousClient::Conversation {
     WakeLocked();
   }
 
+  void Tell(RoundWord word) {
+    MutexLock lock(&mu_);
+    word_ = std::move(word);
+    WakeLocked();
+  }
+
   Allowance AllowanceNow(Instant now) {
     const Instant taken = TakenElsewhere();
     const Duration patience = options_.patience ? options_.patience() : Duration::max();
@@ -470,12 +476,18 @@ class GrpcRendezvousClient::Conversation {
     return closing_.has_value() ? std::min(at, *closing_) : at;
   }
 
-  // Returns when the next answer may be sent; Instant::max() if there is none.
+  // Returns what the next answer or word says; null if there is none.
+  const std::string* NextTextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (!answers_.empty()) return &answers_.front().text;
+    return word_ ? &word_->text : nullptr;
+  }
+
+  // Returns when that may be sent; Instant::max() if there is none.
   Instant AnswerAtLocked(const Stream& stream, Instant now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const bool may = stream.joined && !stream.half_closed && !stream.ending;
-    if (!may || answers_.empty()) return Instant::max();
-    return pace_.When(answers_.front().text.size(), now);
+    const std::string* const text = NextTextLocked();
+    return may && text != nullptr ? pace_.When(text->size(), now) : Instant::max();
   }
 
   void React(Event event, bool ok, Stream* stream) {
@@ -537,6 +549,9 @@ class GrpcRendezvousClient::Conversation {
       // A question that this version does not know stays without an answer.
       if (const auto question = FromProto(asked); question.ok()) listener_->OnQuestion(*question);
     }
+    for (const v1::RoundWord& said : stream->response.words()) {
+      if (const auto word = FromProto(said); word.ok()) listener_->OnWord(*word);
+    }
     if (!stream->response.has_directive()) return;
     const auto directive = FromProto(stream->response.directive());
     if (!directive.ok()) return EndInConfusion(directive.status());
@@ -569,12 +584,13 @@ class GrpcRendezvousClient::Conversation {
         absl::StrCat("cannot understand the rendezvous at ", Endpoint(), ": ", status.message())));
   }
 
-  // Starts the write that is due, if any: the latest update, an answer, a sign of life, or
-  // good-bye.
+  // Starts the write that is due, if any: the latest update, an answer, a word to other nodes, a
+  // sign of life, or good-bye.
   void Say(Stream* stream) {
     if (!stream->ready || stream->half_closed || stream->ending) return;
     const Instant now = Now();
     std::optional<NodeAnswer> answer;
+    std::optional<RoundWord> word;
     NodeUpdate update;
     uint64_t version = 0;
     bool closing = false;
@@ -584,9 +600,13 @@ class GrpcRendezvousClient::Conversation {
       version = version_;
       closing = closing_.has_value();
       if (version == stream->sent && AnswerAtLocked(*stream, now) <= now) {
-        answer = std::move(answers_.front());
-        answers_.pop_front();
-        pace_.Sent(answer->text.size(), now);
+        pace_.Sent(NextTextLocked()->size(), now);
+        if (answers_.empty()) {
+          word = std::exchange(word_, std::nullopt);
+        } else {
+          answer = std::move(answers_.front());
+          answers_.pop_front();
+        }
       }
     }
     stream->request.Clear();
@@ -598,6 +618,8 @@ class GrpcRendezvousClient::Conversation {
       *stream->request.mutable_update() = ToProto(update);
     } else if (answer) {
       *stream->request.mutable_answer() = ToProto(*answer);
+    } else if (word) {
+      *stream->request.mutable_word() = ToProto(*word);
     } else if (closing) {
       stream->half_closed = true;
       stream->rpc->WritesDone(Tag(Event::kHalfClosed));
@@ -736,7 +758,8 @@ class GrpcRendezvousClient::Conversation {
   NodeUpdate latest_ ABSL_GUARDED_BY(mu_);
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
   std::deque<NodeAnswer> answers_ ABSL_GUARDED_BY(mu_);  // Answers that were not sent yet.
-  AnswerPace pace_ ABSL_GUARDED_BY(mu_);
+  std::optional<RoundWord> word_ ABSL_GUARDED_BY(mu_);   // The latest, if it was not sent yet.
+  AnswerPace pace_ ABSL_GUARDED_BY(mu_);                 // Of both.
   std::optional<Instant> closing_ ABSL_GUARDED_BY(mu_);  // The limit of the last message.
   bool waking_ ABSL_GUARDED_BY(mu_) = false;
   grpc::Alarm wake_ ABSL_GUARDED_BY(mu_);
@@ -793,6 +816,11 @@ void GrpcRendezvousClient::Send(const NodeUpdate& update) {
 void GrpcRendezvousClient::Answer(NodeAnswer answer) {
   HLAUNCH_CHECK(conversation_ != nullptr);
   conversation_->Answer(std::move(answer));
+}
+
+void GrpcRendezvousClient::Tell(RoundWord word) {
+  HLAUNCH_CHECK(conversation_ != nullptr);
+  conversation_->Tell(std::move(word));
 }
 
 Allowance GrpcRendezvousClient::AllowanceNow(Instant now) const {

@@ -90,6 +90,7 @@ class GrpcRendezvousClient final : public RendezvousClient {
   void Join(const NodeInfo& info, const NodeUpdate& update, Listener* listener) override;
   void Send(const NodeUpdate& update) override;
   void Answer(NodeAnswer answer) override;
+  void Tell(RoundWord word) override;
   Allowance AllowanceNow(Instant now) const override;
 
   // This process has learned in another way that the rendezvous is at the first of `places`; the

@@ -28,7 +28,8 @@ namespace {
 // The limit of streams that have not joined; beyond it the oldest is ended. A whole cluster may
 // connect at once.
 constexpr size_t kMaxInLobby = 16384;
-constexpr size_t kMostUnseen = 64;  // Responses of a stream; older ones prove less.
+constexpr size_t kMostWordBytes = 1 << 20;  // In one response.
+constexpr size_t kMostUnseen = 64;          // Responses of a stream; older ones prove less.
 
 bool SamePlace(const VoterMember& a, const VoterMember& b) {
   return a.incarnation == b.incarnation && a.address == b.address;
@@ -109,6 +110,13 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     }
     Pump();
   }
+  void OnWord(const RoundWord& word) override {
+    {
+      MutexLock lock(&mu_);
+      words_[word.node_rank] = word;
+    }
+    Pump();
+  }
   void OnEnd(const absl::Status& status) override { End(status); }
 
   // From gRPC.
@@ -153,6 +161,9 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
       if (!job_->Answer(node_id_, incarnation_, std::move(answer), counts)) {
         return absl::OkStatus();
       }
+    } else if (request_.has_word()) {
+      HLAUNCH_ASSIGN_OR_RETURN(RoundWord word, FromProto(request_.word()));
+      if (!job_->Tell(node_id_, incarnation_, std::move(word), counts)) return absl::OkStatus();
     } else if (request_.has_update()) {
       HLAUNCH_ASSIGN_OR_RETURN(const NodeUpdate update, FromProto(request_.update()));
       TakeLastWord(update);
@@ -244,8 +255,8 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     if (service_.voters_ != nullptr) voters = service_.voters_->Places();
     {
       MutexLock lock(&mu_);
-      const bool news =
-          directive_.has_value() || answer_ || probe_ || redirects_ || !questions_.empty();
+      const bool news = directive_.has_value() || answer_ || probe_ || redirects_ ||
+                        !questions_.empty() || !words_.empty();
       if (busy_ || !(news || end_.has_value())) return;
       busy_ = true;  // For good, if this is the end.
       const bool broken = end_.has_value() && absl::IsCancelled(*end_);
@@ -281,6 +292,11 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
     for (const NodeQuestion& question : std::exchange(questions_, {})) {
       *response_.add_questions() = ToProto(question);
     }
+    for (size_t bytes = 0; !words_.empty();) {
+      bytes += words_.begin()->second.text.size();
+      if (bytes > kMostWordBytes) break;  // The rest comes in the next response.
+      *response_.add_words() = ToProto(words_.extract(words_.begin()).mapped());
+    }
     directive_.reset();
     answer_ = false;
   }
@@ -312,6 +328,7 @@ class AttachStream final : public grpc::ServerBidiReactor<v1::AttachRequest, v1:
   Instant seen_at_ ABSL_GUARDED_BY(mu_) = MonotonicClock().Now();
   std::optional<Directive> directive_ ABSL_GUARDED_BY(mu_);  // The latest one, if not sent yet.
   std::deque<NodeQuestion> questions_ ABSL_GUARDED_BY(mu_);  // Questions that were not sent yet.
+  std::map<int, RoundWord> words_ ABSL_GUARDED_BY(mu_);      // As JobRendezvous has them.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
 };
 

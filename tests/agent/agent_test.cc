@@ -294,6 +294,7 @@ class ScriptedClient final : public RendezvousClient {
       listener_->OnDirective(directives_[updates.size() - 1]);
   }
   void Answer(NodeAnswer) override {}
+  void Tell(RoundWord) override {}
   Allowance AllowanceNow(Instant now) const override {
     if (!limit_workers) return {};
     if (!cut_off) return {Instant::max(), now + std::chrono::milliseconds(600)};

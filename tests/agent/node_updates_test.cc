@@ -18,6 +18,7 @@ class RecordingClient final : public RendezvousClient {
   void Join(const NodeInfo&, const NodeUpdate&, Listener*) override {}
   void Send(const NodeUpdate& update) override { sent.push_back(update); }
   void Answer(NodeAnswer) override {}
+  void Tell(RoundWord) override {}
   Allowance AllowanceNow(Instant) const override { return {}; }
   std::vector<NodeUpdate> sent;
 };

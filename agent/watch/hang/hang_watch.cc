@@ -4,13 +4,13 @@
 #include "agent/watch/hang/hang_watch.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/watch/hang/node_look.h"
-#include "agent/watch/hang/snapshot_exchange.h"
 #include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/hang/told_hang.h"
 #include "asio/io_context.hpp"
@@ -18,6 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "proto/contract/rank_list.h"
+#include "rendezvous/job/round_word.h"
 #include "rendezvous/round/hang/attribute_hang.h"
 #include "rendezvous/round/hang/describe_hang.h"
 #include "rendezvous/round/hang/judge_hang.h"
@@ -29,7 +30,8 @@ constexpr Duration kMostApart = std::chrono::seconds(5);  // The longest time be
 constexpr Duration kLeastApart = std::chrono::milliseconds(200);
 constexpr int kLooks = 8;                             // Looks within the time-out.
 constexpr Duration kPause = std::chrono::seconds(2);  // A later look shows a pause of this process.
-constexpr char kMoves[] = "-";                        // What a node says while its ranks go on.
+constexpr Duration kAgain = std::chrono::seconds(20);  // A text that others know is told again.
+constexpr char kMoves[] = "-";                         // What a node says while its ranks go on.
 
 Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
@@ -50,19 +52,17 @@ std::string NodesElsewhere(const std::vector<int>& nodes) {
 
 struct HangWatch::State {
   State(asio::io_context& the_loop, const Assignment& assignment, const WorkerSpec& spec,
-        const NodeFacts& facts, OnHang the_on_hang)
+        const NodeFacts& facts, OnHang the_on_hang, TellNodes the_tell)
       : first_rank(assignment.first_rank),
         workers(spec.nproc),
         nodes(assignment.num_nodes),
         judges(assignment.node_rank == 0),
         apart(Apart(spec.hang_rule)),
-        blind_limit(spec.hang_rule.timeout.value_or(std::chrono::minutes(1))),
         on_hang(std::move(the_on_hang)),
+        tell(std::move(the_tell)),
         look(the_loop, PlanLook(assignment, spec, facts)),
         judge(spec.hang_rule),
-        timer(the_loop) {
-    if (nodes > 1) exchange.emplace(the_loop, assignment);
-  }
+        timer(the_loop) {}
 
   // Waits for the time between two looks, then looks.
   void Rest() {
@@ -80,74 +80,81 @@ struct HangWatch::State {
     });
   }
 
-  // Shares the snapshots with the other nodes of the round once something stands still.
+  // Judges, or tells node rank 0 what the ranks do once one of them has stood still.
   void Share() {
-    if (!exchange) return Judge(look.still() ? look.snapshots() : std::vector<RankSnapshot>(), {});
-    if (exchange->busy()) return;
-    // Node rank 0 also listens while its own ranks go on.
-    shares = shares || look.still() || (judges && look.recorded());
-    if (!shares) return;
-    exchange->Swap(look.still() ? SnapshotText(look.snapshots()) : kMoves,
-                   [this](absl::StatusOr<SnapshotExchange::Told> told) {
-                     if (!told.ok()) return NoteBlind(told.status());
-                     blind_since.reset();
-                     judges ? JudgeAll(*told) : Hear(told->front());
-                   });
+    if (judges) {
+      JudgeAll();
+      if (nodes > 1) Say(verdict);
+    } else if (look.still()) {
+      Say(SnapshotText(look.snapshots(), kMaxRoundWordBytes));
+    } else {
+      Say(said.empty() ? "" : kMoves);
+    }
   }
 
-  // Says once that this node cannot know whether its ranks hang, if they stand still for long.
-  void NoteBlind(const absl::Status& why) {
+  // Tells other nodes `text`, unless they have heard it a moment ago. Nothing is said at first.
+  void Say(const std::string& text) {
     const Instant now = MonotonicClock().Now();
-    if (!look.still()) blind_since.reset();
-    if (!look.still() || said_blind) return LogDebug(why.message());
-    const Duration age = now - blind_since.value_or(now);
-    if (!blind_since) blind_since = now;
-    if (age < blind_limit) return;
-    said_blind = true;
-    LogWarning(absl::StrCat("ranks of this node stand still, and for ", WholeSeconds(age),
-                            " s it has not been known whether the job hangs: the nodes cannot tell "
-                            "each other what their ranks do: ",
-                            why.message()));
+    const bool known = text == said && (text.empty() || now - said_at < kAgain);
+    if (known) return;
+    said = text;
+    said_at = now;
+    tell(text);
   }
 
-  void JudgeAll(const SnapshotExchange::Told& told) {
+  void Hear(int node_rank, const std::string& text) {
+    if (!judges) return HearVerdict(text);
+    auto ranks = ParseSnapshots(text);
+    if (ranks) {
+      told[node_rank] = *std::move(ranks);
+    } else {
+      told.erase(node_rank);
+    }
+  }
+
+  void JudgeAll() {
     std::vector<RankSnapshot> all;
     std::vector<int> others;  // Nodes that go on, or have not said anything yet.
-    for (size_t node = 0; node < told.size(); ++node) {
-      const std::optional<std::vector<RankSnapshot>> ranks = ParseSnapshots(told[node]);
-      if (!ranks) others.push_back(static_cast<int>(node));
-      if (ranks) all.insert(all.end(), ranks->begin(), ranks->end());
+    for (int node = 0; node < nodes; ++node) {
+      const auto ranks = told.find(node);
+      if (node == 0 && look.still()) {
+        all = look.snapshots();
+      } else if (node > 0 && ranks != told.end()) {
+        all.insert(all.end(), ranks->second.begin(), ranks->second.end());
+      } else {
+        others.push_back(node);
+      }
     }
-    Judge(all, others);
+    Judge(all, nodes == 1 ? std::vector<int>() : others);
   }
 
   void Judge(const std::vector<RankSnapshot>& ranks, const std::vector<int>& others) {
     const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, others.empty());
     const HangNews news = judge.Look(verdicts, MonotonicClock().Now());
-    const HangVerdict verdict = verdicts.empty() ? HangVerdict() : verdicts[news.which];
+    const HangVerdict found = verdicts.empty() ? HangVerdict() : verdicts[news.which];
     standstill = news.age > apart && news.kind == HangNews::Kind::kNothing
-                     ? DescribeHang(verdict, ranks, news.age, others.empty())
+                     ? DescribeHang(found, ranks, news.age, others.empty())
                      : "";
     switch (news.kind) {
       case HangNews::Kind::kNothing:
         return;
       case HangNews::Kind::kWentOn:
-        if (exchange) exchange->SetVerdict("");
+        verdict.clear();
         return LogInfo(absl::StrCat("the ranks go on after ", WholeSeconds(news.age), " s"));
       case HangNews::Kind::kSuspect:
-        ToldHang hang{absl::StrCat(DescribeHang(verdict, ranks, news.age, others.empty()),
+        ToldHang hang{absl::StrCat(DescribeHang(found, ranks, news.age, others.empty()),
                                    NodesElsewhere(others)),
                       {}};
-        for (const Rank rank : RanksToFail(verdict, ranks)) {
-          hang.reasons[rank] = DescribeCulprit(verdict, ranks, rank, news.age);
+        for (const Rank rank : RanksToFail(found, ranks)) {
+          hang.reasons[rank] = DescribeCulprit(found, ranks, rank, news.age);
         }
-        if (exchange) exchange->SetVerdict(ToText(hang));
+        verdict = ToText(hang, kMaxRoundWordBytes);
         return Tell(hang);
     }
   }
 
   // Takes the verdict of node rank 0.
-  void Hear(const std::string& text) {
+  void HearVerdict(const std::string& text) {
     if (text == heard) return;
     heard = text;
     if (const auto hang = ParseToldHang(text)) Tell(*hang);
@@ -166,16 +173,16 @@ struct HangWatch::State {
   const int nodes;
   const bool judges;
   const Duration apart;
-  const Duration blind_limit;  // For NoteBlind.
   const OnHang on_hang;
+  const TellNodes tell;
   NodeLook look;
   HangJudge judge;
-  std::optional<SnapshotExchange> exchange;  // Set if there are other nodes.
-  std::optional<Instant> blind_since;        // Set while the other nodes cannot be told anything.
-  bool said_blind = false;
-  bool shares = false;  // This node has told the others something.
-  std::string heard;
-  std::string standstill;  // From the last look, if not reported.
+  std::map<int, std::vector<RankSnapshot>> told;  // By node rank: of nodes that stand still.
+  std::string said;                               // The last text for other nodes, and when it
+  Instant said_at;                                // was said.
+  std::string verdict;                            // For the other nodes.
+  std::string heard;                              // The same, from node rank 0.
+  std::string standstill;                         // From the last look, if not reported.
   asio::steady_timer timer;
   Instant next;
   const std::shared_ptr<bool> life = std::make_shared<bool>(true);  // Expires with this object.
@@ -183,13 +190,12 @@ struct HangWatch::State {
 
 std::unique_ptr<HangWatch> HangWatch::Open(asio::io_context& loop, const Assignment& assignment,
                                            const WorkerSpec& spec, const NodeFacts& facts,
-                                           OnHang on_hang) {
-  if (facts.tap.empty() || spec.hang_rule.timeout == Duration::zero() || spec.starts_others ||
-      (assignment.worker_store && assignment.num_nodes > 1)) {
+                                           OnHang on_hang, TellNodes tell) {
+  if (facts.tap.empty() || spec.hang_rule.timeout == Duration::zero() || spec.starts_others) {
     return nullptr;
   }
-  std::unique_ptr<HangWatch> watch(
-      new HangWatch(std::make_unique<State>(loop, assignment, spec, facts, std::move(on_hang))));
+  std::unique_ptr<HangWatch> watch(new HangWatch(
+      std::make_unique<State>(loop, assignment, spec, facts, std::move(on_hang), std::move(tell))));
   watch->state_->Rest();
   return watch;
 }
@@ -200,6 +206,8 @@ HangWatch::~HangWatch() = default;
 void HangWatch::Started(int local_rank, pid_t pid) { state_->look.Started(local_rank, pid); }
 
 void HangWatch::Ended(int local_rank, bool succeeded) { state_->look.Ended(local_rank, succeeded); }
+
+void HangWatch::Hear(int node_rank, const std::string& text) { state_->Hear(node_rank, text); }
 
 std::string HangWatch::standstill() const { return state_->standstill; }
 

@@ -27,25 +27,31 @@ struct HangCulprit {
 };
 
 // Watches the ranks of one round through torch's flight recorders. When they have come to a
-// standstill, it tells a person which rank holds them up and what that rank does. Node rank 0
-// judges for all nodes.
+// standstill, it tells a person which rank holds them up and what that rank does. The other nodes
+// tell node rank 0 what their ranks do, and it judges for all.
 //
 // Belongs to the loop thread. It asks each rank one or two questions every few seconds.
 class HangWatch {
  public:
   // Called from the loop with each culprit on this node; may not destroy the watch.
   using OnHang = std::function<void(const HangCulprit&)>;
+  // Called from the loop with a text for the watches of the other nodes: from node rank 0 for all
+  // of them, from others for node rank 0. A text may be lost, so it is told again and again.
+  using TellNodes = std::function<void(std::string text)>;
 
-  // Null if there is nothing to watch: there is no tap, --hang-timeout is off, the worker starts
-  // others itself, or a worker holds the master store and there are several nodes.
+  // Null if there is nothing to watch: there is no tap, --hang-timeout is off, or the worker starts
+  // others itself.
   static std::unique_ptr<HangWatch> Open(asio::io_context& loop, const Assignment& assignment,
                                          const WorkerSpec& spec, const NodeFacts& facts,
-                                         OnHang on_hang);
+                                         OnHang on_hang, TellNodes tell);
   ~HangWatch();
 
   // Process `pid`, a child of this one, runs that worker until Ended.
   void Started(int local_rank, pid_t pid);
   void Ended(int local_rank, bool succeeded);
+
+  // The watch of that node has told `text`.
+  void Hear(int node_rank, const std::string& text);
 
   // Describes for a person what stands still at this moment, if it was not reported before. Empty
   // if nothing stands still, if the standstill has just begun, or if another node judges.

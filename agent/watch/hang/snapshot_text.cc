@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/watch/hang/json_words.h"
 #include "proto/contract/rank_list.h"
 
@@ -63,6 +65,10 @@ Json ToJson(const RankSnapshot& rank) {
   for (const GroupSnapshot& group : rank.groups) groups.push_back(ToJson(group));
   json["g"] = std::move(groups);
   return json;
+}
+
+std::string TextOf(const RankSnapshot& rank) {
+  return ToJson(rank).dump(-1, ' ', true, Json::error_handler_t::replace);
 }
 
 CollectiveCall CollectiveOf(const Json& json) {
@@ -144,10 +150,25 @@ RankSnapshot RankOf(const Json& json, size_t* members_left) {
 
 }  // namespace
 
-std::string SnapshotText(const std::vector<RankSnapshot>& ranks) {
-  Json json = Json::array();
-  for (const RankSnapshot& rank : ranks) json.push_back(ToJson(rank));
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+std::string SnapshotText(const std::vector<RankSnapshot>& ranks, size_t max_bytes) {
+  std::vector<std::string> texts;
+  size_t bytes = 1;  // Of the whole, with brackets and commas.
+  for (const RankSnapshot& rank : ranks) {
+    texts.push_back(TextOf(rank));
+    bytes += texts.back().size() + 1;
+  }
+  for (size_t left = ranks.size(); bytes > max_bytes && left > 0; --left) {
+    const auto longest = std::max_element(
+        texts.begin(), texts.end(),
+        [](const std::string& a, const std::string& b) { return a.size() < b.size(); });
+    RankSnapshot hidden = ranks[static_cast<size_t>(longest - texts.begin())];
+    hidden.hidden = true;
+    hidden.groups.clear();
+    bytes -= longest->size();
+    *longest = TextOf(hidden);
+    bytes += longest->size();
+  }
+  return absl::StrCat("[", absl::StrJoin(texts, ","), "]");
 }
 
 std::optional<std::vector<RankSnapshot>> ParseSnapshots(absl::string_view text) {

@@ -4,6 +4,7 @@
 #include "agent/watch/hang/told_hang.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -17,14 +18,29 @@ namespace {
 constexpr size_t kMaxLines = 64;
 constexpr size_t kMaxReasons = 1024;
 
-}  // namespace
-
-std::string ToText(const ToldHang& hang) {
+std::string Packed(const ToldHang& hang) {
   const std::vector<std::string> lines = absl::StrSplit(hang.text, '\n');
   Json reasons = Json::array();
   for (const auto& [rank, reason] : hang.reasons) reasons.push_back({rank, reason});
   const Json json = {{"lines", lines}, {"reasons", std::move(reasons)}};
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string ToText(ToldHang hang, size_t max_bytes) {
+  std::string text = Packed(hang);
+  while (text.size() > max_bytes && !hang.reasons.empty()) {
+    const size_t keep = hang.reasons.size() / 2;  // One that fails is enough for a new round.
+    hang.reasons.erase(std::next(hang.reasons.begin(), static_cast<ptrdiff_t>(keep)),
+                       hang.reasons.end());
+    text = Packed(hang);
+  }
+  while (text.size() > max_bytes && !hang.text.empty()) {
+    hang.text.resize(hang.text.size() / 2);
+    text = Packed(hang);
+  }
+  return text;
 }
 
 std::optional<ToldHang> ParseToldHang(absl::string_view text) {

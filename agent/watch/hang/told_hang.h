@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,8 +19,8 @@ struct ToldHang {
   std::map<Rank, std::string> reasons;  // For the ranks that are to fail; may be empty.
 };
 
-// Pure.
-std::string ToText(const ToldHang& hang);
+// At most `max_bytes`: leaves out the last ranks that are to fail, and lines. Pure.
+std::string ToText(ToldHang hang, size_t max_bytes = std::string::npos);
 
 // Unset if `text` is something else. The content may be shown on a terminal. Pure.
 std::optional<ToldHang> ParseToldHang(absl::string_view text);

@@ -40,6 +40,7 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
  public:
   std::function<void(const Directive&)> answer;    // Set before it joins.
   std::function<void(const NodeQuestion&)> reply;  // Set before it joins.
+  std::vector<RoundWord> words;                    // Not locked: for calls on one thread.
 
   void OnDirective(const Directive& directive) override {
     EXPECT_EQ(inside_.fetch_add(1), 0) << "two calls at once";
@@ -59,6 +60,7 @@ class FakeAgent : public JobRendezvous::Session, public RendezvousClient::Listen
   void OnQuestion(const NodeQuestion& question) override {
     if (reply) reply(question);
   }
+  void OnWord(const RoundWord& word) override { words.push_back(word); }
   void OnEnd(const absl::Status& status) override {
     MutexLock lock(&mu_);
     ends_.push_back(status);
@@ -314,6 +316,53 @@ TEST(JobRendezvous, DoesNotWaitForAnOlderAgent) {
   Asker asker;
   ASSERT_TRUE(rendezvous.Ask(WithPatience(seconds(50)), asker.Hear()).ok());
   EXPECT_EQ(asker.Await().nodes[0].problem, "has an older hlaunch, which cannot be asked");
+}
+
+TEST(JobRendezvous, PassesOnWhatTheNodesOfTheRoundTellEachOther) {
+  JobRendezvous rendezvous(Rules(3), MonotonicClock());
+  std::vector<std::shared_ptr<FakeAgent>> agents;
+  for (int i = 0; i < 3; ++i) {
+    agents.push_back(std::make_shared<FakeAgent>());
+    const NodeUpdate ready = Says(0, NodePhase::kReady);
+    ASSERT_TRUE(rendezvous.Attach(Node(i, 3, 3), ready, false, agents.back()).ok());
+  }
+  for (const auto& agent : agents) agent->AwaitKind(Kind::kRun);
+  const auto told = [&](int node) {
+    std::vector<std::pair<int, std::string>> words;
+    for (const RoundWord& word : agents[static_cast<size_t>(node)]->words) {
+      words.emplace_back(word.node_rank, word.text);
+    }
+    return words;
+  };
+  EXPECT_TRUE(rendezvous.Tell("id1", 2, {1, 0, "from 1"}));  // Who says it is not believed.
+  EXPECT_TRUE(rendezvous.Tell("id2", 3, {1, 0, "from 2"}));
+  EXPECT_TRUE(rendezvous.Tell("id0", 1, {1, 0, "from 0"}));
+  EXPECT_TRUE(rendezvous.Tell("id1", 2, {2, 0, "of another round"}));
+  EXPECT_FALSE(rendezvous.Tell("id1", 9, {1, 0, "of another incarnation"}));
+  EXPECT_FALSE(rendezvous.Tell("id9", 2, {1, 0, "of nobody"}));
+  EXPECT_THAT(told(0), ElementsAre(testing::Pair(1, "from 1"), testing::Pair(2, "from 2")));
+  EXPECT_THAT(told(1), ElementsAre(testing::Pair(0, "from 0")));
+  EXPECT_THAT(told(2), ElementsAre(testing::Pair(0, "from 0")));
+  rendezvous.Detach("id1", agents[1].get());
+  EXPECT_TRUE(rendezvous.Tell("id0", 1, {1, 0, "again"}));
+  EXPECT_EQ(told(1).size(), 1u);
+  EXPECT_THAT(told(2), ElementsAre(testing::_, testing::Pair(0, "again")));
+}
+
+TEST(LocalRendezvousClient, TellsAndHearsOtherNodes) {
+  JobRendezvous rendezvous(Rules(2), MonotonicClock());
+  FakeAgent here;
+  LocalRendezvousClient client(rendezvous);
+  client.Join(Node(0, 2, 2), Says(0, NodePhase::kReady), &here);
+  auto there = std::make_shared<FakeAgent>();
+  ASSERT_TRUE(rendezvous.Attach(Node(1, 2, 2), Says(0, NodePhase::kReady), false, there).ok());
+  here.AwaitKind(Kind::kRun);
+  client.Tell({1, 0, "here"});
+  EXPECT_TRUE(rendezvous.Tell("id1", 2, {1, 0, "there"}));
+  ASSERT_EQ(there->words.size(), 1u);
+  EXPECT_EQ(there->words[0].text, "here");
+  ASSERT_EQ(here.words.size(), 1u);
+  EXPECT_EQ(here.words[0].text, "there");
 }
 
 TEST(LocalRendezvousClient, AnswersWhatItIsAsked) {

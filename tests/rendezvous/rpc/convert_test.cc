@@ -537,6 +537,16 @@ TEST(Convert, AnswersAboutRanksComeThrough) {
       std::make_tuple("n", 1, 8, 8, "text", "why"));
 }
 
+TEST(Convert, WordsOfNodesComeThroughIfTheyAreShortEnough) {
+  const auto word = FromProto(ToProto(RoundWord{3, 7, std::string("a\0b", 3)}));
+  ASSERT_TRUE(word.ok()) << word.status();
+  EXPECT_EQ(std::tie(word->round, word->node_rank, word->text),
+            std::make_tuple(3, 7, std::string("a\0b", 3)));
+  EXPECT_TRUE(FromProto(ToProto(RoundWord{1, 0, std::string(kMaxRoundWordBytes, 'x')})).ok());
+  EXPECT_FALSE(FromProto(ToProto(RoundWord{1, 0, std::string(kMaxRoundWordBytes + 1, 'x')})).ok());
+  EXPECT_FALSE(FromProto(ToProto(RoundWord{1, -1, ""})).ok());
+}
+
 TEST(Convert, QuestionsAboutRanksOutOfRangeAreRefused) {
   const v1::RankQuestion good = ToProto(RankQuestion());
   EXPECT_TRUE(FromProto(good).ok());

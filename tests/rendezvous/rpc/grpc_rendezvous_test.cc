@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -110,6 +111,11 @@ class Member final : public RendezvousClient::Listener {
   void OnQuestion(const NodeQuestion& question) override {
     if (answers) client_->Answer({question.number, RankList(question.question.ranks), ""});
   }
+  void OnWord(const RoundWord& word) override {
+    MutexLock lock(&mu_);
+    words_[word.node_rank] = word.text;
+    changed_.SignalAll();
+  }
   void OnContact(bool connected, const std::string& detail) override {
     MutexLock lock(&mu_);
     contacts_.emplace_back(connected, detail);
@@ -125,6 +131,13 @@ class Member final : public RendezvousClient::Listener {
   std::atomic<bool> answers = true;  // Whether it answers questions.
 
   void Send(const NodeUpdate& update) { client_->Send(update); }
+  void Tell(const std::string& text) { client_->Tell({1, 0, text}); }
+  // The last words of the other nodes, once that of `node_rank` is `text`.
+  std::map<int, std::string> AwaitWord(int node_rank, const std::string& text) {
+    MutexLock lock(&mu_);
+    AwaitLocked([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return words_[node_rank] == text; });
+    return words_;
+  }
   bool contacted() { return client_->contacted(); }
   void LedBy(const VoterMembers& places) { client_->LedBy(places); }
   void Leave() { client_.reset(); }
@@ -187,6 +200,7 @@ class Member final : public RendezvousClient::Listener {
   CondVar changed_;
   std::optional<Directive> latest_ ABSL_GUARDED_BY(mu_);
   int directives_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<int, std::string> words_ ABSL_GUARDED_BY(mu_);
   std::vector<std::pair<bool, std::string>> contacts_ ABSL_GUARDED_BY(mu_);
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<GrpcRendezvousClient> client_;
@@ -405,6 +419,21 @@ TEST_P(WithAToken, AJobsTokenIsGoodForThatJobAlone) {
     EXPECT_EQ(FetchStatus(mine, "", deadline)->total, 1);
   }
   RunToTheEnd(host, members);
+}
+
+TEST(GrpcRendezvous, PassesOnWhatTheNodesOfARoundTellEachOther) {
+  Host host(Policy(3, 3));
+  const auto members = Join(host.endpoint, 3);
+  for (const auto& member : members) member->Await(Kind::kRun);
+  members[1]->Tell("from 1");
+  const std::string large(kMaxRoundWordBytes, 'x');
+  members[2]->Tell(large);
+  members[0]->AwaitWord(2, large);
+  const auto words = members[0]->AwaitWord(1, "from 1");
+  members[0]->Tell("from 0");
+  for (const size_t i : {1u, 2u}) {
+    EXPECT_EQ(members[i]->AwaitWord(0, "from 0").size(), 1u) << "of other nodes";
+  }
 }
 
 TEST(GrpcRendezvous, AsksRanksThroughTheirAgents) {

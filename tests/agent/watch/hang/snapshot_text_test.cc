@@ -92,6 +92,26 @@ TEST(SnapshotText, SaysForWhichMessagesARankWaits) {
 
 TEST(SnapshotText, IsSmall) { EXPECT_LT(SnapshotText({Waiting()}).size(), 400u); }
 
+// A rank of which only that is known may have called anything, so it is blamed for nothing.
+TEST(SnapshotText, HidesTheRanksWithTheMostToTellIfThereIsNotEnoughRoom) {
+  RankSnapshot large = Waiting();
+  large.rank = 8;
+  large.groups.resize(100, large.groups[0]);
+  const std::vector<RankSnapshot> ranks = {Waiting(), large, Waiting()};
+  const std::string whole = SnapshotText(ranks);
+  EXPECT_EQ(SnapshotText(ranks, whole.size()), whole);
+  const std::string text = SnapshotText(ranks, 2000);
+  EXPECT_LE(text.size(), 2000u);
+  const auto told = ParseSnapshots(text);
+  ASSERT_TRUE(told);
+  ASSERT_EQ(told->size(), 3u);
+  EXPECT_FALSE((*told)[0].hidden || (*told)[2].hidden);
+  EXPECT_EQ((*told)[0].groups.size(), 2u);
+  EXPECT_TRUE((*told)[1].hidden);
+  EXPECT_THAT((*told)[1].groups, IsEmpty());
+  EXPECT_EQ((*told)[1].place, "load (loader.py:88)");
+}
+
 TEST(ParseSnapshots, IsUnsetForAnythingElse) {
   for (const char* text : {"", "-", "{}", "[", "1"}) EXPECT_FALSE(ParseSnapshots(text)) << text;
 }
@@ -104,6 +124,19 @@ TEST(ToldHang, ComesBackAsItWasTold) {
   EXPECT_FALSE(ParseToldHang(""));
   EXPECT_FALSE(ParseToldHang("{}"));
   EXPECT_EQ(ParseToldHang(ToText({"\x1b[2J", {}}))->text, "?[2J");
+}
+
+TEST(ToldHang, NamesFewerRanksIfThereIsNotEnoughRoom) {
+  ToldHang hang{std::string(100, 'x'), {}};
+  for (Rank rank = 0; rank < 1000; ++rank) hang.reasons[rank] = "hangs: it has not come to it";
+  const std::string text = ToText(hang, 8 << 10);
+  EXPECT_LE(text.size(), size_t{8 << 10});
+  const auto told = ParseToldHang(text);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->text, hang.text);
+  EXPECT_GE(told->reasons.size(), 100u);
+  EXPECT_EQ(told->reasons.count(0), 1u);
+  EXPECT_LE(ToText(hang, 80).size(), 80u);
 }
 
 TEST(UserPlace, IsNoneInHlaunchsOwnPackageWhereverThatLies) {
