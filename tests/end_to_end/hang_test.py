@@ -254,6 +254,28 @@ class HangsOnHosts(Hanging):
         self.hangs("crossed", says=["different orders", "ranks 0,1: in all_reduce number 1 of dp",
                                     "rank 2: in all_reduce number 1 of tp"])
 
+    def test_a_worker_may_hold_the_store(self):
+        self.hangs("sleep", "--master-store", "worker", says=[
+            r"rank 2 \(node2, local rank 0, pid \d+\) has not come to it: it stands in sleep"])
+
+    def test_two_hosts_that_do_not_reach_each_other_are_named(self):
+        (self.nodes[0].folder / "go").touch()
+        runs = self.start(WORKER, "late", env={"PYTHON_EXEC": self.python()},
+                          options=["--nproc-per-node", 1, "--hang-timeout", 8,
+                                   "--health-interval", 0, "--shutdown-timeout", 1],
+                          cwd=self.nodes[0].folder)
+        self.assertTrue(lab.poll(lambda: (self.nodes[0].folder / "steps").exists(), 60),
+                        self.told(runs))
+        for address in (self.nodes[2].ip, self.nodes[2].ip6):
+            broken = self.nodes[1].run("ip", "neigh", "replace", address, "lladdr",
+                                       "02:00:00:00:00:99", "dev", "eth0", "nud", "permanent")
+            self.assertEqual(broken.code, 0, str(broken))
+        for run in runs:
+            run.wait_for(r"node(1 \(\S+\) acknowledges nothing that node2|"
+                         r"2 \(\S+\) acknowledges nothing that node1) sends to it \(rank [12]\)", 60)
+            run.signal(signal.SIGTERM)
+        self.assert_done(runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 60)
+
     def test_all_nodes_say_what_node_rank_0_has_found(self):
         runs = self.start(WORKER, "late", env={"PYTHON_EXEC": self.python()},
                           options=["--nproc-per-node", 1, "--hang-timeout", 4],

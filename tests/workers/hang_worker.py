@@ -169,7 +169,8 @@ def slow():
 
 
 def late():
-    """The last rank is late until the file "go" exists; all end once "end" exists."""
+    """The last rank is late until the file "go" exists; then all make steps until "end"
+    exists."""
     steps(3)
     while RANK == LAST and not os.path.exists("go"):
         time.sleep(0.1)
@@ -177,6 +178,7 @@ def late():
     while not end:
         end += os.path.exists("end")
         dist.all_reduce(end)
+        pathlib.Path("steps").touch()
         time.sleep(0.1)
 
 

@@ -289,6 +289,8 @@ class NodeLook::RankLook {
     snapshot_.state = activity.state;
     snapshot_.kernel = activity.kernel;
     snapshot_.traced = activity.traced;
+    snapshot_.addresses.assign(activity.addresses.begin(), activity.addresses.end());
+    snapshot_.unheard.assign(activity.unheard.begin(), activity.unheard.end());
     const Duration apart = now_ - seen_at_;
     snapshot_.busy = seen_ && WasBusy(*seen_, activity, apart);
     snapshot_.flows = seen_ && BytesFlowed(*seen_, activity, apart);

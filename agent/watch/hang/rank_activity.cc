@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -75,7 +76,10 @@ RankActivity ReadActivity(pid_t pid) {
   if (activity.kernel == "0") activity.kernel.clear();
   activity.traced = NumberAfter(ReadSmallFile(directory + "/status"), "TracerPid:\t") != 0;
   activity.moved = BytesMoved(pid);
-  activity.transferred = SocketBytes({pid});
+  SocketUse sockets = ReadSockets({pid});
+  activity.transferred = sockets.bytes;
+  activity.addresses = std::move(sockets.addresses);
+  activity.unheard = std::move(sockets.unheard);
   return activity;
 }
 
@@ -107,7 +111,7 @@ RankActivity ReadActivityOf(const std::vector<pid_t>& pids) {
     sum.computed += ComputedBy(StatFields(pid));
     sum.moved += BytesMoved(pid);
   }
-  sum.transferred = SocketBytes(pids);
+  sum.transferred = ReadSockets(pids).bytes;
   return sum;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,12 +16,14 @@ namespace hlaunch {
 
 // What the kernel tells about a process. A value.
 struct RankActivity {
-  char state = '?';          // R, S, D, T … as in proc(5).
-  std::string kernel;        // The kernel's function in which it waits, if we may know it.
-  bool traced = false;       // By a debugger.
-  Duration computed{};       // CPU time so far of all its threads and of its ended children.
-  uint64_t moved = 0;        // Bytes read and written so far.
-  uint64_t transferred = 0;  // Bytes by TCP so far, whatever calls were used.
+  char state = '?';                 // R, S, D, T … as in proc(5).
+  std::string kernel;               // The kernel's function in which it waits, if we may know it.
+  bool traced = false;              // By a debugger.
+  Duration computed{};              // CPU time so far of all its threads and of its ended children.
+  uint64_t moved = 0;               // Bytes read and written so far.
+  uint64_t transferred = 0;         // Bytes by TCP so far, whatever calls were used.
+  std::set<std::string> addresses;  // As SocketUse has them.
+  std::set<std::string> unheard;
 };
 
 // Empty if there is no such process.

@@ -16,8 +16,9 @@
 namespace hlaunch {
 namespace {
 
-constexpr size_t kMaxRanks = 1024;  // For one node.
-constexpr size_t kMaxCalls = 8;     // For one group.
+constexpr size_t kMaxRanks = 1024;   // For one node.
+constexpr size_t kMaxAddresses = 8;  // Of each kind, for one rank.
+constexpr size_t kMaxCalls = 8;      // For one group.
 constexpr int64_t kMaxMessages = int64_t{1} << 40;
 constexpr size_t kMaxMembersOfNode = 1 << 20;  // For all groups of all its ranks.
 
@@ -61,6 +62,8 @@ Json ToJson(const RankSnapshot& rank) {
                {"p", rank.pid},    {"f", flags},           {"s", std::string(1, rank.state)},
                {"k", rank.kernel}, {"at", rank.place}};
   if (rank.in_p2p) json["m"] = rank.moved;
+  if (!rank.addresses.empty()) json["a"] = rank.addresses;
+  if (!rank.unheard.empty()) json["u"] = rank.unheard;
   Json groups = Json::array();
   for (const GroupSnapshot& group : rank.groups) groups.push_back(ToJson(group));
   json["g"] = std::move(groups);
@@ -113,6 +116,14 @@ GroupSnapshot GroupOf(const Json& json, size_t* members_left) {
   return group;
 }
 
+std::vector<std::string> AddressesOf(const Json& json) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; json.is_array() && i < std::min(json.size(), kMaxAddresses); ++i) {
+    addresses.push_back(WordOf(json[i]));
+  }
+  return addresses;
+}
+
 RankSnapshot RankOf(const Json& json, size_t* members_left) {
   RankSnapshot rank;
   rank.rank = static_cast<Rank>(NumberOf(At(json, "r")));
@@ -141,6 +152,8 @@ RankSnapshot RankOf(const Json& json, size_t* members_left) {
   rank.flows = is('f');
   rank.hidden = is('u');
   rank.child_works = is('c');
+  rank.addresses = AddressesOf(At(json, "a"));
+  rank.unheard = AddressesOf(At(json, "u"));
   const Json& groups = At(json, "g");
   for (size_t i = 0; groups.is_array() && i < std::min(groups.size(), kMaxGroupsOfRank); ++i) {
     rank.groups.push_back(GroupOf(groups[i], members_left));

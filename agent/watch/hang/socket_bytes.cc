@@ -3,6 +3,7 @@
 
 #include "agent/watch/hang/socket_bytes.h"
 
+#include <arpa/inet.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -30,6 +32,9 @@ constexpr size_t kBufferBytes = 1 << 16;
 // Offsets in the kernel's tcp_info.
 constexpr size_t kBytesAcked = 120;  // Followed by the bytes received.
 constexpr size_t kInfoBytes = kBytesAcked + 2 * sizeof(uint64_t);
+constexpr int kRetransmits = 1;  // Of the timers of inet_diag_msg.
+constexpr int kMostInVain = 3;   // The third is sent after more than a second.
+constexpr size_t kMostAddresses = 8;
 constexpr int kMostReads = 1024;  // About 100,000 connections.
 
 // Adds the inodes of its sockets, of all kinds.
@@ -85,22 +90,43 @@ uint64_t BytesOf(const char* attributes, size_t size) {
   return 0;
 }
 
-uint64_t BytesOfConnection(const char* data, size_t size, const std::set<uint32_t>& inodes) {
-  inet_diag_msg connection;
-  if (size < sizeof(connection)) return 0;
-  std::memcpy(&connection, data, sizeof(connection));
-  if (inodes.count(connection.idiag_inode) == 0) return 0;
-  return BytesOf(data + sizeof(connection), size - sizeof(connection));
+// "10.0.0.7"; empty if it is of this host alone, or of none.
+std::string AddressText(int family, const void* address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  ::inet_ntop(family, address, text, sizeof(text));
+  absl::string_view words = text;
+  absl::ConsumePrefix(&words, "::ffff:");
+  if (absl::StartsWith(words, "127.") || words == "0.0.0.0" || words == "::1" || words == "::") {
+    return "";
+  }
+  return std::string(words);
 }
 
-// Adds the bytes in one answer. Returns false if it was the last answer.
-bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, uint64_t* bytes) {
+void Insert(const std::string& address, std::set<std::string>* addresses) {
+  if (!address.empty() && addresses->size() < kMostAddresses) addresses->insert(address);
+}
+
+void AddConnection(const char* data, size_t size, const std::set<uint32_t>& inodes,
+                   SocketUse* use) {
+  inet_diag_msg connection;
+  if (size < sizeof(connection)) return;
+  std::memcpy(&connection, data, sizeof(connection));
+  if (inodes.count(connection.idiag_inode) == 0) return;
+  use->bytes += BytesOf(data + sizeof(connection), size - sizeof(connection));
+  const int family = connection.idiag_family;
+  Insert(AddressText(family, connection.id.idiag_src), &use->addresses);
+  if (!IsUnheard(connection.idiag_timer, connection.idiag_retrans)) return;
+  Insert(AddressText(family, connection.id.idiag_dst), &use->unheard);
+}
+
+// Adds what one answer tells. Returns false if it was the last answer.
+bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, SocketUse* use) {
   while (size >= sizeof(nlmsghdr)) {
     nlmsghdr head;
     std::memcpy(&head, data, sizeof(head));
     if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > size) return false;
     if (head.nlmsg_type == NLMSG_DONE || head.nlmsg_type == NLMSG_ERROR) return false;
-    *bytes += BytesOfConnection(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN, inodes);
+    AddConnection(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN, inodes, use);
     const size_t step = std::min<size_t>(NLMSG_ALIGN(head.nlmsg_len), size);
     data += step;
     size -= step;
@@ -110,22 +136,26 @@ bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, uint6
 
 }  // namespace
 
-uint64_t SocketBytes(const std::vector<pid_t>& pids) {
+bool IsUnheard(int timer, int retransmits) {
+  return timer == kRetransmits && retransmits >= kMostInVain;
+}
+
+SocketUse ReadSockets(const std::vector<pid_t>& pids) {
   std::set<uint32_t> inodes;
   for (const pid_t pid : pids) AddSockets(pid, &inodes);
-  uint64_t bytes = 0;
-  if (inodes.empty()) return 0;
+  SocketUse use;
+  if (inodes.empty()) return use;
   std::vector<char> buffer(kBufferBytes);
   for (const uint8_t family : {AF_INET, AF_INET6}) {
     const UniqueFd netlink(
         ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-    if (!netlink.valid() || !AskForConnections(netlink, family)) return bytes;
+    if (!netlink.valid() || !AskForConnections(netlink, family)) return use;
     for (int i = 0; i < kMostReads; ++i) {
       const ssize_t n = ::recv(netlink.get(), buffer.data(), buffer.size(), 0);
-      if (n <= 0 || !Take(buffer.data(), static_cast<size_t>(n), inodes, &bytes)) break;
+      if (n <= 0 || !Take(buffer.data(), static_cast<size_t>(n), inodes, &use)) break;
     }
   }
-  return bytes;
+  return use;
 }
 
 }  // namespace hlaunch

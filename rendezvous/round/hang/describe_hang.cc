@@ -4,6 +4,7 @@
 #include "rendezvous/round/hang/describe_hang.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -102,6 +103,45 @@ std::string Calls(const HangVerdict& verdict) {
   return lines;
 }
 
+// "node1 (10.0.0.7)"
+std::string HostAt(const std::string& address, const std::vector<RankSnapshot>& ranks) {
+  for (const RankSnapshot& rank : ranks) {
+    const auto& own = rank.addresses;
+    if (rank.host.empty() || std::find(own.begin(), own.end(), address) == own.end()) continue;
+    return absl::StrCat(rank.host, " (", address, ")");
+  }
+  return address;
+}
+
+// Returns a line for each pair of hosts of which one hears nothing of the other, as far as ranks of
+// the verdict are concerned.
+std::string Unheard(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks) {
+  std::vector<Rank> concerned = verdict.waiting;
+  concerned.insert(concerned.end(), verdict.culprits.begin(), verdict.culprits.end());
+  std::map<std::string, std::vector<Rank>> pairs;
+  for (const RankSnapshot& rank : ranks) {
+    if (std::find(concerned.begin(), concerned.end(), rank.rank) == concerned.end()) continue;
+    for (const std::string& address : rank.unheard) {
+      pairs[absl::StrCat(HostAt(address, ranks), " acknowledges nothing that ", rank.host,
+                         " sends to it")]
+          .push_back(rank.rank);
+    }
+  }
+  std::string lines;
+  size_t told = 0;
+  for (auto& [pair, of] : pairs) {
+    if (++told > kMostDescribed) continue;
+    std::sort(of.begin(), of.end());
+    absl::StrAppend(&lines, "\n  ", pair, " (rank", of.size() == 1 ? " " : "s ", RankList(of),
+                    "): look at the network between them");
+  }
+  if (told > kMostDescribed) absl::StrAppend(&lines, "\n  and ", told - kMostDescribed, " more");
+  return lines;
+}
+
+// DescribeStandstill without that.
+std::string Standstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks);
+
 }  // namespace
 
 std::string DescribeRank(const RankSnapshot& rank) {
@@ -127,6 +167,13 @@ std::string DescribeRank(const RankSnapshot& rank) {
 }
 
 std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks) {
+  if (verdict.kind == HangKind::kNone) return "";
+  return absl::StrCat(Standstill(verdict, ranks), Unheard(verdict, ranks));
+}
+
+namespace {
+
+std::string Standstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks) {
   switch (verdict.kind) {
     case HangKind::kNone:
       return "";
@@ -166,6 +213,8 @@ std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<Ran
   }
   return "";
 }
+
+}  // namespace
 
 std::string DescribeHang(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks,
                          Duration age, bool whole) {

@@ -15,8 +15,9 @@ namespace hlaunch {
 // (loader.py:88)". Pure.
 std::string DescribeRank(const RankSnapshot& rank);
 
-// Returns a line that says which ranks wait where, and a line for each rank that holds them up.
-// Empty if no rank waits. Pure.
+// Returns a line that says which ranks wait where, a line for each rank that holds them up, and one
+// for each pair of hosts of which one acknowledges nothing that the other sends. Empty if no rank
+// waits. Pure.
 std::string DescribeStandstill(const HangVerdict& verdict, const std::vector<RankSnapshot>& ranks);
 
 // Returns what people are told of the hang: its `age`, and if only a part of the ranks stands

@@ -73,11 +73,13 @@ struct RankSnapshot {
   std::string kernel;      // The kernel's function in which it waits; may be empty.
   bool traced = false;     // A debugger holds it.
   bool busy = false;       // It, or a process that it started, computes, reads or writes.
-  bool child_works = false;        // Such a process does.
-  bool flows = false;              // Bytes pass through its connections.
-  uint64_t moved = 0;              // Grows while it sends, receives, reads or writes.
-  bool holds_interpreter = false;  // Its other threads do not get Python's lock.
-  std::string place;               // The user's own line: "load (loader.py:88)"; may be empty.
+  bool child_works = false;            // Such a process does.
+  bool flows = false;                  // Bytes pass through its connections.
+  uint64_t moved = 0;                  // Grows while it sends, receives, reads or writes.
+  bool holds_interpreter = false;      // Its other threads do not get Python's lock.
+  std::vector<std::string> addresses;  // Of its host, that its connections use.
+  std::vector<std::string> unheard;    // Addresses that acknowledge nothing that it sends them.
+  std::string place;                   // The user's own line: "load (loader.py:88)"; may be empty.
   std::vector<GroupSnapshot> groups;
 };
 

@@ -39,8 +39,12 @@ TEST(SnapshotText, SaysWhatDevicesDo) {
   RankSnapshot rank = Waiting();
   rank.waits = rank.on_device = true;
   rank.groups[1].backend = "nccl";
+  rank.addresses = {"10.0.0.7"};
+  rank.unheard = {"10.0.0.8", "fd77::8"};
   const RankSnapshot told = ParseSnapshots(SnapshotText({rank}))->front();
   EXPECT_TRUE(told.waits && told.on_device);
+  EXPECT_THAT(told.addresses, ElementsAre("10.0.0.7"));
+  EXPECT_THAT(told.unheard, ElementsAre("10.0.0.8", "fd77::8"));
   EXPECT_EQ(told.groups[0].backend, "");
   EXPECT_EQ(told.groups[1].backend, "nccl");
   EXPECT_FALSE(ParseSnapshots(SnapshotText({Waiting()}))->front().on_device);

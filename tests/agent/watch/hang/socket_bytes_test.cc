@@ -29,15 +29,25 @@ TEST(SocketBytes, CountWhatComesByAConnection) {
   const UniqueFd client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::connect(client.get(), any, size), 0);
   const UniqueFd peer(::accept(server.get(), nullptr, nullptr));
-  const uint64_t before = SocketBytes({::getpid()});
+  const uint64_t before = ReadSockets({::getpid()}).bytes;
   const std::string text(1000, 'x');
   ASSERT_EQ(::send(client.get(), text.data(), text.size(), 0), 1000);
   std::string got(1000, '\0');
   ASSERT_EQ(::recv(peer.get(), got.data(), got.size(), MSG_WAITALL), 1000);
-  EXPECT_GE(SocketBytes({::getpid()}), before + 1000);
+  EXPECT_GE(ReadSockets({::getpid()}).bytes, before + 1000);
 }
 
-TEST(SocketBytes, AreNoneOfAProcessThatIsGone) { EXPECT_EQ(SocketBytes({-1}), 0u); }
+TEST(SocketBytes, AreOfAPeerThatAcknowledgesNothingOnlyIfTheyAreSentAgainAndAgain) {
+  constexpr int kKeepalive = 2, kZeroWindow = 4;
+  EXPECT_TRUE(IsUnheard(1, 3));
+  EXPECT_FALSE(IsUnheard(1, 2));
+  EXPECT_FALSE(IsUnheard(0, 9));
+  EXPECT_FALSE(IsUnheard(kKeepalive, 9));
+  EXPECT_FALSE(IsUnheard(kZeroWindow, 9));  // It is stopped, and its kernel is well.
+  EXPECT_TRUE(ReadSockets({::getpid()}).unheard.empty());
+}
+
+TEST(SocketBytes, AreNoneOfAProcessThatIsGone) { EXPECT_EQ(ReadSockets({-1}).bytes, 0u); }
 
 }  // namespace
 }  // namespace hlaunch

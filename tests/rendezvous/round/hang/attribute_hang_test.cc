@@ -156,6 +156,33 @@ TEST(AttributeHang, LooksAtTheNetworkWhereAllHaveCome) {
   EXPECT_THAT(DescribeHang(verdict, ranks, kAge), HasSubstr("look at the network"));
 }
 
+TEST(AttributeHang, NamesThePairOfHostsThatDoNotHearEachOther) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(2, true)), InAll(1, Call(2, true)),
+                                     InAll(2, Call(2, true)), InAll(3, Call(2, true))};
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].host = i < 2 ? "node0" : "node1";
+    ranks[i].addresses = {i < 2 ? "10.0.0.1" : "10.0.0.2"};
+  }
+  ranks[1].unheard = ranks[0].unheard = {"10.0.0.2"};
+  ranks[3].unheard = {"10.0.0.9"};
+  EXPECT_THAT(
+      DescribeHang(AttributeHang(ranks), ranks, kAge),
+      HasSubstr("\n  10.0.0.9 acknowledges nothing that node1 sends to it (rank 3): look at "
+                "the network between them\n  node1 (10.0.0.2) acknowledges nothing that "
+                "node0 sends to it (ranks 0,1): look at the network between them"));
+}
+
+TEST(AttributeHang, NamesNoPairToARankThatDoesNotWait) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(4, true)), InAll(1, Call(3, false)),
+                                     Snapshot(2, {})};
+  ranks[2].groups = {{"1", "alone", {2}, {Call(1, false)}}};
+  ranks[0].groups[0] = {"2", "pair", {0, 1}, {Call(4, true)}};
+  ranks[1].groups[0] = {"2", "pair", {0, 1}, {Call(3, false)}};
+  ranks[2].unheard = {"10.0.0.9"};
+  EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge),
+              testing::Not(HasSubstr("acknowledges")));
+}
+
 TEST(AttributeHang, NamesWhoIsNotInTheStoreWhileOthersAre) {
   std::vector<RankSnapshot> ranks = {Snapshot(0, {}), Snapshot(1, {})};
   ranks[0].in_store = true;
