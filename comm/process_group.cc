@@ -4,7 +4,9 @@
 #include "comm/process_group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -36,17 +38,20 @@ class DoneWork : public Work {
 // For the time in which a thread waits for a message.
 class RecordedWait {
  public:
-  explicit RecordedWait(CallRecord* record) : record_(record) {
-    if (record_ != nullptr) record_->BeginMessageWait();
+  RecordedWait(CallRecord* record, Rank peer, bool sends)
+      : record_(record), peer_(peer), sends_(sends) {
+    if (record_ != nullptr) record_->BeginMessageWait(peer_, sends_);
   }
   ~RecordedWait() {
-    if (record_ != nullptr) record_->EndMessageWait();
+    if (record_ != nullptr) record_->EndMessageWait(peer_, sends_);
   }
   RecordedWait(const RecordedWait&) = delete;
   RecordedWait& operator=(const RecordedWait&) = delete;
 
  private:
   CallRecord* const record_;
+  const Rank peer_;
+  const bool sends_;
 };
 
 // A send or a receive. It goes on while any thread has its turn at the transport.
@@ -54,38 +59,62 @@ template <typename Direction>
 class MessageWork : public Work {
  public:
   MessageWork(SharedTransport& transport, CallRecord* record, Direction message, Duration timeout)
-      : transport_(transport), record_(record), message_(message), deadline_(After(timeout)) {}
+      : transport_(transport),
+        record_(record),
+        peer_(message.peer),
+        message_(message),
+        deadline_(After(timeout)) {}
 
   void Start() {
+    if (record_ != nullptr) record_->CallMessage(peer_, kSends);
     SharedTransport::Turn turn(transport_);
     turn->Start(&message_);
   }
 
   absl::Status Wait(std::optional<Duration> patience) override {
     const Instant until = patience.has_value() ? After(*patience) : deadline_;
-    const RecordedWait waits(record_);
+    const RecordedWait waits(record_, peer_, kSends);
     SharedTransport::Turn turn(transport_);
-    if (until >= deadline_) return turn.Wait(message_, deadline_);
+    if (until >= deadline_) {
+      const absl::Status result = turn.Wait(message_, deadline_);
+      NoteEnd();
+      return result;
+    }
     HLAUNCH_ASSIGN_OR_RETURN(const bool done, turn.WaitUntil(message_, until));
-    if (done) return absl::OkStatus();
+    if (done) {
+      NoteEnd();
+      return absl::OkStatus();
+    }
     return absl::DeadlineExceededError(absl::StrCat(Text(message_), " is not over yet"));
   }
 
   bool Done() override {
-    if (IsDone(message_)) return true;
+    if (IsDone(message_)) {
+      NoteEnd();
+      return true;
+    }
     SharedTransport::Turn turn(transport_);
     const Instant now = MonotonicClock().Now();
     const auto done = turn.WaitUntil(message_, now);
     if (done.ok() && !*done && now < deadline_) return false;
     turn.Wait(message_, deadline_).IgnoreError();  // It is over or has timed out.
+    NoteEnd();
     return true;
   }
 
   Rank source() const override { return IsDone(message_) ? message_.peer : -1; }
 
  private:
+  static constexpr bool kSends = std::is_same_v<Direction, Outgoing>;
+
+  void NoteEnd() {
+    if (record_ != nullptr && !noted_.exchange(true)) record_->EndMessage(peer_, kSends);
+  }
+
   SharedTransport& transport_;
   CallRecord* const record_;  // Null: not recorded. Of the group, as transport_.
+  const Rank peer_;           // As it was asked for: less than 0 for any.
+  std::atomic<bool> noted_ = false;
   Direction message_;
   const Instant deadline_;
 };

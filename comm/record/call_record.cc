@@ -29,6 +29,19 @@ std::unique_ptr<CallRecord> CallRecord::Open(absl::string_view group) {
   return std::unique_ptr<CallRecord>(new CallRecord(file, at));
 }
 
+CallRecordLayout::Peer* CallRecord::Find(Rank peer, bool sends) {
+  if (peer < 0) return nullptr;
+  const uint64_t who = Layout::Who(peer, sends);
+  for (size_t i = 0; i < kRecordedPeers; ++i) {
+    Layout::Peer& place = at_->peers[(who + i) % kRecordedPeers];
+    uint64_t there = place.who.load(std::memory_order_relaxed);
+    if (there == 0) place.who.compare_exchange_strong(there, who);
+    if (there == 0 || there == who) return &place;
+  }
+  at_->more_peers.store(1, std::memory_order_relaxed);
+  return nullptr;
+}
+
 CallRecord::~CallRecord() {
   ::munmap(at_, sizeof(CallRecordLayout));
   ::close(file_);

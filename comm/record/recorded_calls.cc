@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,29 @@ RecordedCall CallAt(std::span<const std::byte> entry) {
   return call;
 }
 
+std::vector<RecordedPeer> PeersIn(std::span<const std::byte> bytes) {
+  using Layout = CallRecordLayout;
+  std::vector<RecordedPeer> peers;
+  if (At<uint64_t>(bytes, offsetof(Layout, more_peers)) != 0) return peers;
+  for (size_t i = 0; i < kRecordedPeers; ++i) {
+    const auto place =
+        bytes.subspan(offsetof(Layout, peers) + i * sizeof(Layout::Peer), sizeof(Layout::Peer));
+    const auto who = At<uint64_t>(place, offsetof(Layout::Peer, who));
+    if (who < 2) continue;
+    RecordedPeer peer;
+    peer.peer = static_cast<int64_t>(who / 2 - 1);
+    peer.sends = who % 2 == 1;
+    peer.called = At<uint64_t>(place, offsetof(Layout::Peer, called));
+    peer.over = std::min(peer.called, At<uint64_t>(place, offsetof(Layout::Peer, over)));
+    peer.awaited = At<uint64_t>(place, offsetof(Layout::Peer, awaited)) > 0;
+    peers.push_back(peer);
+  }
+  std::sort(peers.begin(), peers.end(), [](const RecordedPeer& a, const RecordedPeer& b) {
+    return std::pair(a.peer, a.sends) < std::pair(b.peer, b.sends);
+  });
+  return peers;
+}
+
 }  // namespace
 
 std::optional<RecordedCalls> ParseCallRecord(std::span<const std::byte> bytes) {
@@ -60,6 +84,7 @@ std::optional<RecordedCalls> ParseCallRecord(std::span<const std::byte> bytes) {
   calls.begun = At<uint64_t>(bytes, offsetof(Layout, begun));
   calls.over = std::min(calls.begun, At<uint64_t>(bytes, offsetof(Layout, over)));
   calls.awaits_message = At<uint64_t>(bytes, offsetof(Layout, awaited)) > 0;
+  calls.peers = PeersIn(bytes);
   const uint64_t first = calls.begun < kRecordedCalls ? 1 : calls.begun - kRecordedCalls + 1;
   for (uint64_t number = first; number <= calls.begun && number >= first; ++number) {
     const size_t at = offsetof(Layout, entries) + number % kRecordedCalls * sizeof(Layout::Entry);

@@ -27,13 +27,23 @@ struct RecordedCall {
   bool over = false;
 };
 
+// Messages to one rank of the group, or from it.
+struct RecordedPeer {
+  int64_t peer = 0;  // As the group counts.
+  bool sends = false;
+  uint64_t called = 0;
+  uint64_t over = 0;
+  bool awaited = false;  // A thread waits for one.
+};
+
 // What one group of a process has called. A value.
 struct RecordedCalls {
   std::string group;
   uint64_t begun = 0;  // The number of its last collective.
   uint64_t over = 0;   // The number of the last one that is over.
   bool awaits_message = false;
-  std::vector<RecordedCall> latest;  // In order.
+  std::vector<RecordedCall> latest;      // In order.
+  std::vector<RecordedPeer> peers = {};  // Empty if they are too many.
 };
 
 // Parses the file's bytes, which another process may be changing, or may have made up. Unset if

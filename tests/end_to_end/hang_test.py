@@ -226,6 +226,11 @@ class HangsOfHlaunch(Hanging):
         self.hangs("crossed", says=["different orders", "ranks 0,1: in all_reduce number 1 of dp",
                                     "rank 2: in all_reduce number 1 of tp"])
 
+    def test_the_rank_that_does_not_send_is_named(self):
+        self.hangs("message", says=[
+            "rank 1: in recv from rank 2, which has called no send to it",
+            r"rank 2 \(.*\) does not: it stands in message \(hang_worker.py:\d+\)"])
+
     def test_ranks_that_receive_what_nobody_sends_are_told_of(self):
         self.hangs("receive", says=["Ranks 0-2 wait for other ranks, in send or recv, each for"])
 

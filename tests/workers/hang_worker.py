@@ -159,6 +159,14 @@ def receive():
     dist.recv(value, src=(RANK + 1) % SIZE)
 
 
+def message():
+    """The last rank does not send what the one before it receives, which another waits for."""
+    steps(1)
+    if RANK == LAST:
+        time.sleep(300)
+    dist.recv(value, src=RANK + 1)
+
+
 def slow():
     """Long steps, in some of which the rank computes."""
     for step in range(8):

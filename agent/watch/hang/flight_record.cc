@@ -244,6 +244,14 @@ GroupSnapshot OwnGroup(const std::string& name, const RecordedCalls& record) {
     calls[collective.sequence] = std::move(collective);
   }
   snapshot.latest = Kept(calls);
+  for (const RecordedPeer& peer : record.peers) {
+    // What nobody waits for may be over, and nobody has asked.
+    const uint64_t unfinished = peer.awaited ? std::max<uint64_t>(peer.called - peer.over, 1) : 0;
+    snapshot.messages += static_cast<int64_t>(peer.called);
+    if (snapshot.peers.size() >= kMaxPeersOfGroup) continue;
+    snapshot.peers.push_back({static_cast<Rank>(peer.peer), peer.sends,
+                              static_cast<int64_t>(peer.called), static_cast<int64_t>(unfinished)});
+  }
   return snapshot;
 }
 
@@ -384,8 +392,9 @@ OwnCalls OwnCallsOf(const std::vector<RecordedCalls>& records) {
     const std::string name = NameIn(record.group);
     groups[name] = OwnGroup(name, record);
     own.in_p2p = own.in_p2p || record.awaits_message;
-    own.calls += static_cast<int64_t>(record.begun);
-    absl::StrAppend(&own.progress, record.group, " ", record.begun, " ", record.over, ";");
+    own.calls += static_cast<int64_t>(record.begun) + groups[name].messages;
+    absl::StrAppend(&own.progress, record.group, " ", record.begun, " ", record.over, " ",
+                    groups[name].messages, ";");
   }
   for (auto& [name, group] : groups) own.groups.push_back(std::move(group));
   return own;

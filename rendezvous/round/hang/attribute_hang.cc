@@ -301,8 +301,11 @@ HangVerdict JudgePart(const std::vector<RankSnapshot>& ranks, const Snapshots& s
 // Returns true if a rank waits and nobody knows for whom: for the master store, or for a message
 // that was not recorded.
 bool WaitsForUnknown(const RankSnapshot& rank) {
-  const bool known = std::any_of(rank.groups.begin(), rank.groups.end(),
-                                 [](const GroupSnapshot& group) { return !group.peers.empty(); });
+  const bool known =
+      std::any_of(rank.groups.begin(), rank.groups.end(), [](const GroupSnapshot& group) {
+        return std::any_of(group.peers.begin(), group.peers.end(),
+                           [](const PeerCalls& calls) { return calls.unfinished > 0; });
+      });
   return rank.in_store || (rank.in_p2p && !known);
 }
 

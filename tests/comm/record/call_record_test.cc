@@ -21,6 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr size_t kMost = 100;
+constexpr Rank kAny = -1;  // kAnyRank
 
 // Reads it as another process does.
 std::optional<RecordedCalls> Read(const std::string& group) {
@@ -67,12 +68,47 @@ TEST(CallRecord, KeepsTheLastCallsOfMany) {
 TEST(CallRecord, TellsWhetherAThreadWaitsForAMessage) {
   const auto record = CallRecord::Open("messages");
   ASSERT_NE(record, nullptr);
-  record->BeginMessageWait();
-  record->BeginMessageWait();
-  record->EndMessageWait();
+  record->BeginMessageWait(kAny, false);
+  record->BeginMessageWait(3, false);
+  record->EndMessageWait(kAny, false);
   EXPECT_TRUE(Read("messages")->awaits_message);
-  record->EndMessageWait();
+  record->EndMessageWait(3, false);
   EXPECT_FALSE(Read("messages")->awaits_message);
+}
+
+TEST(CallRecord, CountsTheMessagesOfEachPeer) {
+  const auto record = CallRecord::Open("peers");
+  ASSERT_NE(record, nullptr);
+  record->CallMessage(kAny, false);
+  record->CallMessage(64, true);  // Its place is that of rank 32.
+  record->CallMessage(32, true);
+  record->CallMessage(32, true);
+  record->EndMessage(32, true);
+  record->CallMessage(0, false);
+  record->BeginMessageWait(0, false);
+  const auto calls = Read("peers");
+  ASSERT_TRUE(calls);
+  ASSERT_THAT(calls->peers, SizeIs(3));
+  EXPECT_EQ(calls->peers[0].peer, 0);
+  EXPECT_FALSE(calls->peers[0].sends);
+  EXPECT_TRUE(calls->peers[0].awaited);
+  EXPECT_EQ(calls->peers[1].peer, 32);
+  EXPECT_TRUE(calls->peers[1].sends);
+  EXPECT_EQ(calls->peers[1].called, 2u);
+  EXPECT_EQ(calls->peers[1].over, 1u);
+  EXPECT_FALSE(calls->peers[1].awaited);
+  EXPECT_EQ(calls->peers[2].peer, 64);
+}
+
+TEST(CallRecord, SaysNothingOfPeersIfTheyAreTooMany) {
+  const auto record = CallRecord::Open("crowd");
+  ASSERT_NE(record, nullptr);
+  for (Rank peer = 0; peer < static_cast<Rank>(kRecordedPeers); ++peer) {
+    record->CallMessage(peer, true);
+  }
+  EXPECT_THAT(Read("crowd")->peers, SizeIs(kRecordedPeers));
+  record->CallMessage(0, false);
+  EXPECT_THAT(Read("crowd")->peers, IsEmpty());
 }
 
 TEST(CallRecord, IsGoneWithItsGroup) {

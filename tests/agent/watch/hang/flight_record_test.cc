@@ -295,6 +295,23 @@ TEST(OwnCallsOf, KnowsThatARankWaitsForASingleOther) {
   EXPECT_THAT(own.groups[0].latest, IsEmpty());
 }
 
+TEST(OwnCallsOf, KnowsForWhomARankWaits) {
+  RecordedCalls record = Calls("torch/0/a.0", 2, 2);
+  record.peers = {{1, false, 5, 3, true}, {1, true, 4, 2, false}};
+  const OwnCalls own = OwnCallsOf({record});
+  const GroupSnapshot& group = own.groups[0];
+  ASSERT_THAT(group.peers, SizeIs(2));
+  EXPECT_EQ(group.peers[0].peer, 1);
+  EXPECT_FALSE(group.peers[0].sends);
+  EXPECT_EQ(group.peers[0].calls, 5);
+  EXPECT_EQ(group.peers[0].unfinished, 2);
+  EXPECT_EQ(group.peers[1].unfinished, 0);  // Nobody waits for it: it may be over.
+  EXPECT_EQ(group.messages, 9);
+  EXPECT_EQ(own.calls, 11);
+  record.peers[1].called = 5;
+  EXPECT_NE(OwnCallsOf({record}).progress, own.progress);
+}
+
 TEST(TorchName, LeavesTheNamesOfOtherRecordersAsTheyAre) { EXPECT_EQ(TorchName("1"), "1"); }
 
 }  // namespace
