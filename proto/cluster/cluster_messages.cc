@@ -237,7 +237,7 @@ const char* ClusterJobStateName(ClusterJobState state) {
 HLAUNCH_CLUSTER_MESSAGE(JobRequest, "what is to be started")
 HLAUNCH_CLUSTER_MESSAGE(PartView, "a part of a job")
 HLAUNCH_CLUSTER_MESSAGE(JobView, "a job")
-HLAUNCH_CLUSTER_MESSAGE(MeetingAnswer, "a job's meeting place")
+HLAUNCH_CLUSTER_MESSAGE(MeetingAnswer, "a job's rendezvous address")
 HLAUNCH_CLUSTER_MESSAGE(DeviceFact, "a device")
 HLAUNCH_CLUSTER_MESSAGE(HostFacts, "the facts of a host")
 HLAUNCH_CLUSTER_MESSAGE(PartTold, "the state of a part")

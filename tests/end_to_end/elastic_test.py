@@ -31,7 +31,7 @@ class Elastic(jobs.JobTest):
         runs = [self.begin(self.nodes[0], "1:2")]
         runs[0].wait_for("rank 0 of 1 begins, told: True")
         runs.append(self.begin(self.nodes[1], "1:2"))
-        self.wait_for_status("from 1 to 2 nodes with the next round, at the next good moment")
+        self.wait_for_status("from 1 to 2 nodes with the next round, at the next checkpoint")
         self.assertNotIn("rank 0 of 2", runs[0].out)
         self.save()
         self.assert_done(runs, jobs.OK, 30)

@@ -51,7 +51,7 @@ def run(problems, fix):
     for line in found:
         print(line)
     if found:
-        print(f"{len(found)} problem{'s' if len(found) > 1 else ''}. To mend: {fix}")
+        print(f"{len(found)} problem{'s' if len(found) > 1 else ''}. To fix: {fix}")
     sys.exit(1 if found else 0)
 
 

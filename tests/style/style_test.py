@@ -155,6 +155,15 @@ class PlantedViolation(unittest.TestCase):
         self.assertEqual(self.check(check_words, files={
             "rendezvous/b.h": SPDX + "v1::PassWitnessMessageRequest request;\n"}), [])
 
+    def test_words_catches_a_word_that_users_are_to_read_no_more(self):
+        page, code = "launcher/manual/a.md", "rendezvous/b.cc"
+        self.assert_only(self.check(check_words, files={page: "# x\n\nIt mends it.\n"}),
+                         f"{page}:3", "mends", "fix")
+        self.assert_only(self.check(check_words, files={
+            code: CLEAN[code] + 'const char a[] = "of a stranger";\n'}), code, "unauthenticated peer")
+        self.assertEqual(self.check(check_words, files={
+            code: CLEAN[code] + '// A stranger.\nint C() { return D("a", stranger.b, " c"); }\n'}), [])
+
     def test_includes_catches_a_use_that_only_precompiled_headers_cover(self):
         self.assertEqual(self.check(check_includes), [])  # b.cc gets <string> through a.h.
         found = self.check(check_includes, files={

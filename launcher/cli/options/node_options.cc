@@ -210,7 +210,7 @@ const OptionRow kNodeRows[] = {
      "a round has a multiple of N nodes, such as 2, 4 or 6 of --nnodes 2:6 with 2 (1)",
      SetNodeMultiple},
     {"", "", "--on-join", "restart|next-round|ignore",
-     "a node joins a round that is smaller than MAX: it ends at a good moment, or the node waits "
+     "a node joins a round that is smaller than MAX: it ends at a checkpoint, or the node waits "
      "for the next; ignore: to replace a lost one only (restart)",
      SetOnJoin},
     {"", "", "--on-loss", "shrink|wait|fail",

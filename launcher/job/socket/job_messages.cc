@@ -182,7 +182,7 @@ absl::StatusOr<T> ReadDescribed(const json& body, const char* what) {
   json ToJson(const Type& message) { return Described<Type>(message); } \
   absl::StatusOr<Type> Read##Type(const json& body) { return ReadDescribed<Type>(body, what); }
 HLAUNCH_JOB_MESSAGE(JobHere, "a job")
-HLAUNCH_JOB_MESSAGE(JobMeeting, "a job's meeting place")
+HLAUNCH_JOB_MESSAGE(JobMeeting, "a job's rendezvous address")
 HLAUNCH_JOB_MESSAGE(EndRequest, "a request to end")
 HLAUNCH_JOB_MESSAGE(RankQuestion, "a question about ranks")
 HLAUNCH_JOB_MESSAGE(NodeWord, "the answer of a node")

@@ -187,8 +187,8 @@ int Stop(const DetachedJob& job, std::optional<Duration> grace) {
       grace.has_value() ? in(std::max(*grace, kBetweenSignals)) : Instant::max();
   if (AwaitEndOrTell(job, until_kill)) return TellStopped(job);
   if (!grace.has_value()) {
-    LogError(
-        absl::StrCat("job ", PrintableLine(job.id), " does not end while its holder stands still"));
+    LogError(absl::StrCat("job ", PrintableLine(job.id),
+                          " does not end while its hlaunch-holder process stands still"));
     return kExitStillRuns;
   }
   if (*grace > Duration::zero()) {

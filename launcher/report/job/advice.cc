@@ -454,7 +454,7 @@ std::string ForJob(const Outcome& outcome) {
       }
       return "start the missing nodes, or give them longer with --join-timeout";
     case kExitRendezvousLost:
-      return "look at that host first, then at the network to it; --loss-limit sets the patience";
+      return "look at that host first, then at the network to it; --loss-limit sets the time-out";
     case kExitNodeLost:
       return "look at that host first, then at the network; --max-restarts lets the job try again";
     case kExitInternal:

@@ -259,7 +259,7 @@ void ClusterServer::Connections::Shaken(uint64_t id) {
 
 void ClusterServer::Connections::BecomeStranger(uint64_t id, Guest& guest) {
   if (!strangers_.Admit(guest.address)) {
-    return Refuse(guest, "too many strangers are here at the same time");
+    return Refuse(guest, "too many unauthenticated peers are connected");
   }
   EndShaking(id, guest);
   guest.phase = Phase::kStranger;
@@ -307,14 +307,15 @@ void ClusterServer::Connections::Said(uint64_t id, Envelope envelope) {
     case Phase::kStranger:
       return Pass(id, *guest, envelope);
     case Phase::kAsked:
-      return Refuse(*guest, "a stranger may ask one question");
+      return Refuse(*guest, "an unauthenticated peer may send one request");
     case Phase::kShaking:
       break;  // Nothing is read yet.
   }
 }
 
 void ClusterServer::Connections::Pass(uint64_t id, Guest& guest, const Envelope& question) {
-  if (question.ask.empty()) return Refuse(guest, "a stranger may ask, and say nothing else");
+  if (question.ask.empty())
+    return Refuse(guest, "an unauthenticated peer may send a request and nothing else");
   guest.phase = Phase::kAsked;
   guest.deadline = Now() + kStrangerPatience;
   const std::string address = guest.address;

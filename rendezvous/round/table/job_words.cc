@@ -52,7 +52,7 @@ std::string WhenItGrows(const GrowthView& growth, Instant t) {
   if (!growth.at) return growth.hold.empty() ? "" : absl::StrCat(", ", growth.hold);
   const int64_t seconds = std::max<int64_t>(0, WholeSeconds(*growth.at - t));
   if (growth.wants_boundary) {
-    return absl::StrCat(" with the next round, at the next good moment, within ", seconds, " s");
+    return absl::StrCat(" with the next round, at the next checkpoint, within ", seconds, " s");
   }
   if (growth.hold.empty()) return " with the next round";
   return absl::StrCat(" with the next round, in ", seconds, " s: ", growth.hold);

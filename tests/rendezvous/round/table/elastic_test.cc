@@ -69,7 +69,7 @@ TEST(Elastic, ARoundGrowsAtTheNextGoodMoment) {
   EXPECT_TRUE(job.Told(0).wants_boundary);
   EXPECT_FALSE(job.Told(1).wants_boundary);
   EXPECT_THAT(job.table.Explain(job.now),
-              HasSubstr("from 1 to 2 nodes with the next round, at the next good moment, within "
+              HasSubstr("from 1 to 2 nodes with the next round, at the next checkpoint, within "
                         "300 s"));
   job.Pass(seconds(100), {0, 1});
   EXPECT_EQ(job.Told(0).kind, Kind::kRun);
