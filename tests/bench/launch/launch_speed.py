@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -152,13 +153,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--workers", default="1,8,64")
     parser.add_argument("--beside", metavar="BUILD", help="build folder of another hlaunch")
+    parser.add_argument("--launchers", default="", metavar="REGEX", help="only those with such a name")
     parser.add_argument("--json", help="write every single figure to this file")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # torchrun prints a warning otherwise.
     workers = [int(n) for n in args.workers.split(",")]
 
     print(f"{os.cpu_count()} CPUs, load {os.getloadavg()[0]:.2f}, {args.rounds} rounds\n")
-    found = launchers(args.beside)
+    found = {name: line for name, line in launchers(args.beside).items() if re.search(args.launchers, name)}
     times = measure_launch(found, workers, args.rounds)
     print_launch(found, times, workers)
     rows = measure_memory(1) + measure_memory(2)

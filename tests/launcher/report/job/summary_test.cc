@@ -304,7 +304,7 @@ TEST(SummaryLines, SayInPlainWordsWhatElseEndedTheJob) {
       {kExitRendezvousLost, "",
        "job failed: the host of the rendezvous was not heard of any more\n"
        "  advice: look at that host first, then at the network to it; --loss-limit sets the "
-       "patience"},
+       "time-out"},
       {kExitSignalBase + SIGINT, "SIGINT on node0", "job stopped: SIGINT on node0"},
       {kExitSignalBase + SIGTERM, "", "job stopped: SIGTERM was received"},
       {kExitNodeStopped, "node1 was stopped by SIGTERM",
