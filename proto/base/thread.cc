@@ -20,6 +20,14 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/mutex.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+// A forked child inherits what TSan knows of its parent's threads that have ended, and can join
+// none.
+extern "C" const char* __tsan_default_suppressions() { return "thread:hlaunch::StartUnawaited\n"; }
+#endif
+#endif
+
 namespace hlaunch {
 namespace {
 

@@ -311,10 +311,9 @@ class WithService(Chaos):
 
     def await_training(self, since, after):
         """Workers train without the service, so that does not say whether the nodes have found it
-        again. If they have not, the next fault is no single one."""
+        again, after a cut of their own, too. If they have not, the next fault is no single one."""
         super().await_training(since, after)
-        if "_service" not in after:
-            return
+
         def all_found():
             self.tend()
             return all(times_connected(run) > self.said_connected.get(run, -1)

@@ -74,7 +74,7 @@ TEST(Thread, IsJoinedByItsOwner) {
 }
 
 TEST(Thread, IsJoinedBeforeAnotherTakesItsPlace) {
-  int runs = 0;
+  std::atomic<int> runs = 0;  // The other one begins before the first is joined.
   Thread thread("hl-test", [&runs] { ++runs; });
   thread = Thread("hl-test", [&runs] { ++runs; });
   thread.Join();
