@@ -266,6 +266,35 @@ class OneOfTwoContinues(HostLossTest):
 
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class EachOfThreeAtLength(HostLossTest):
+    """Whichever node dies, and whatever it held, the job goes on without an option given."""
+
+    count = 3
+    on_host_loss = None
+    loss_limit = 8
+
+    def test_the_others_go_on(self):
+        for dying in range(self.count):
+            with self.subTest(f"node{dying} of {self.count}"):
+                (self.lab.folder / "end").unlink(missing_ok=True)
+                runs = self.begin()
+                rest = [run for k, run in enumerate(runs) if k != dying]
+                began = time.monotonic()
+                kill_all(runs[dying])
+                self.assertTrue(lab.poll(lambda rest=rest: all(len(jobs.environments(run)) > 1 for run in rest), 60),
+                                self.told(runs))
+                print(f"node{dying} of {self.count}: the others work again after {time.monotonic() - began:.1f} s")
+                worlds = {jobs.environments(run)[-1]["WORLD_SIZE"] for run in rest}
+                self.assertEqual(worlds, {str(self.count - 1)}, self.told(runs))
+                self.end(rest)
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class EachOfFiveAtLength(EachOfThreeAtLength):
+    count = 5
+
+
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
 class TenHostsAtLength(HostLossTest):
     """Ten hosts die one after the other, and each is started again."""
 
