@@ -143,7 +143,7 @@ def segfault_with_faulthandler():
 
 def registered_dump():
     faulthandler.register(signal.SIGUSR1, all_threads=True)
-    os.kill(os.getpid(), signal.SIGUSR1)
+    signal.raise_signal(signal.SIGUSR1)  # To this thread; any may take one for the process.
     faulthandler.dump_traceback()
 
 
