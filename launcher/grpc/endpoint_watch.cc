@@ -3,9 +3,6 @@
 
 #include "launcher/grpc/endpoint_watch.h"
 
-#include <pthread.h>
-
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,14 +17,12 @@ constexpr Duration kBetweenLooks = std::chrono::milliseconds(500);
 }  // namespace
 
 EndpointWatch::EndpointWatch(std::function<bool()> look) : look_(std::move(look)) {
-  try {
-    thread_ = std::thread([this] {
-      ::pthread_setname_np(::pthread_self(), "endpoint-watch");
-      Run();
-    });
-  } catch (const std::system_error& error) {
+  absl::StatusOr<Thread> thread = Thread::Start("endpoint-watch", [this] { Run(); });
+  if (thread.ok()) {
+    thread_ = *std::move(thread);
+  } else {
     LogWarning(absl::StrCat("cannot start a thread that watches the endpoint's port: ",
-                            error.code().message()));
+                            thread.status().message()));
   }
 }
 
@@ -37,7 +32,7 @@ EndpointWatch::~EndpointWatch() {
     end_ = true;
     ended_.SignalAll();
   }
-  if (thread_.joinable()) thread_.join();
+  thread_.Join();
 }
 
 void EndpointWatch::Run() {

@@ -4,10 +4,10 @@
 #pragma once
 
 #include <functional>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "proto/base/mutex.h"
+#include "proto/base/thread.h"
 
 namespace hlaunch {
 
@@ -30,7 +30,7 @@ class EndpointWatch {
   Mutex mu_;
   CondVar ended_;
   bool end_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;
+  Thread thread_;
 };
 
 }  // namespace hlaunch

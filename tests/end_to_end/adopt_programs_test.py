@@ -171,16 +171,10 @@ class ProgramsAtLength(adopt_test.WithTorch):
         runs = [self.begin_on(host, list(map(str, program.words(
             Scene(hosts, host, self.nodes[0].ip, kills)))), way)
             for host in range(1 if program.one_command else hosts)]
-        said = None
-        deadline = began + 240
-        while any(run.process.poll() is None for run in runs) and time.monotonic() < deadline:
-            if said is None and len(self.places(runs, 2 * hosts)) >= 2 * hosts:
-                said = time.monotonic() - began
-            time.sleep(0.02)
-        codes = [run.wait(1) for run in runs]
-        if said is None:
-            said = time.monotonic() - began
-        return runs, codes, said
+        lab.poll(lambda: len(self.places(runs, 2 * hosts)) >= 2 * hosts
+                 or all(run.process.poll() is not None for run in runs), 240, 0.02)
+        said = time.monotonic() - began
+        return runs, [run.wait(240) for run in runs], said
 
     def places(self, runs, world):
         """Rank and round of each rank that has said its place in this world, and who started it."""

@@ -62,9 +62,9 @@ inline constexpr size_t kMaxHosts = 65536;
 //   InvalidArgument - names the word and what was expected.
 absl::StatusOr<std::vector<TargetHost>> ParseHosts(absl::string_view text);
 
-// Parses a file with one host per line: `host`, `host slots=N max_slots=N` (Open MPI), `host:N`
-// (MPICH), `c[01-16]` (Slurm). '#' begins a comment. `file` is for messages. Repeated hosts are
-// merged as above.
+// Parses a file with one host per line: `host`, `host slots=N max_slots=N` (Open MPI, which has
+// count=N and cpu=N for it, and blanks around =), `host:N` (MPICH), `c[01-16]` (Slurm). '#' begins
+// a comment. `file` is for messages. Repeated hosts are merged as above.
 //
 // Errors:
 //   InvalidArgument - names the file, the line, the word and what was expected.
