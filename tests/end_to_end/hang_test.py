@@ -119,6 +119,16 @@ class Hangs(Hanging):
     def test_ranks_that_receive_what_nobody_sends_are_told_of(self):
         self.hangs("receive", says=["Ranks 0-2 wait for other ranks, in send or recv, each for"])
 
+    def test_a_rank_that_waits_for_a_message_it_has_asked_for_is_not_blamed(self):
+        runs = self.hangs("later", says=[r"1 of 3 ranks is in all_reduce number 2 of",
+                                         r"rank 2 \(.* has not come to it: it stands in later"])
+        self.assertNotRegex(runs[0].err, r"rank 0 \(.* has not come to it")
+
+    def test_a_rank_that_is_left_when_the_others_have_exited_is_named(self):
+        runs = self.hangs("alone", says=[
+            r"Ranks 0,1 have exited with 0;\n  rank 2 \(.* has not: it stands in alone \(hang_"])
+        self.assertRegex(self.told(runs), "job failed: rank 2 .*hangs: the other ranks have exited")
+
     def test_a_rank_that_does_not_come_to_its_import_of_torch_is_named(self):
         self.hangs("import", says=["Ranks 0,1 wait for the master store;",
                                    "rank 2 .*has not come to it: it sleeps"])

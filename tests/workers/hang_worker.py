@@ -167,6 +167,23 @@ def message():
     dist.recv(value, src=RANK + 1)
 
 
+def later():
+    """The last rank does not send what the first has asked for and waits for."""
+    steps(1)
+    if RANK == LAST:
+        time.sleep(300)
+    if RANK == 0:
+        dist.irecv(value, src=LAST).wait()
+    dist.all_reduce(value)
+
+
+def alone():
+    """The last rank stays when the others have come to their end."""
+    steps(1)
+    if RANK == LAST:
+        time.sleep(300)
+
+
 def slow():
     """Long steps, in some of which the rank computes."""
     for step in range(8):

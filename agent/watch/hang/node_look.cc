@@ -254,11 +254,25 @@ class NodeLook::RankLook {
       if (text.ok()) {
         const StackSummary stack = SummarizeStacks(*text);
         snapshot_.place = UserPlace(stack);
-        snapshot_.waits = !stack.waits_in.empty();
-        snapshot_.in_p2p = snapshot_.in_p2p || (snapshot_.waits && !WaitsForGroup());
+        if (stack.waits_in.empty()) return AskForWait();
+        NoteWait();
       }
       End();
     });
+  }
+
+  // The stack does not show that the script waits for a message it has asked for before.
+  void AskForWait() {
+    Ask("hlaunch_waits", [this](const Answer& waits) {
+      NoteAnswer(waits);
+      if (waits.ok() && *waits == "1") NoteWait();
+      End();
+    });
+  }
+
+  void NoteWait() {
+    snapshot_.waits = true;
+    snapshot_.in_p2p = snapshot_.in_p2p || !WaitsForGroup();
   }
 
   bool WaitsForGroup() const {

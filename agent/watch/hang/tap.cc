@@ -144,6 +144,7 @@ def _open(directory, rank):
     atexit.register(_remove, path, os.getpid())
     if hasattr(c10d, "_register_handler"):
         c10d._register_handler("hlaunch_groups", _groups)
+        c10d._register_handler("hlaunch_waits", _waits)
 
 
 def join_jax(clusters):
@@ -251,6 +252,32 @@ def _groups(request, response):
         response.set_status(200)
     except Exception:
         response.set_status(500)
+
+
+def _waits(request, response):
+    """Whether the main thread is in a call of something's wait() that C++ does, as torch's own
+    pieces of work do: it has no frame, and gloo records no messages."""
+    try:
+        import threading
+        frame = sys._current_frames()[threading.main_thread().ident]
+        response.set_content(str(int(_is_in_wait(frame.f_code, frame.f_lasti))), "text/plain")
+        response.set_status(200)
+    except Exception:
+        response.set_status(500)
+
+
+def _is_in_wait(code, place):
+    import dis
+    name = called = None  # The attribute that was read last; the one that is called at the place.
+    for instruction in dis.get_instructions(code):
+        if instruction.offset > place:
+            break
+        called = None
+        if instruction.opname in ("LOAD_METHOD", "LOAD_ATTR"):
+            name = instruction.argval
+        elif "CALL" in instruction.opname and instruction.opname != "PRECALL":
+            called, name = name, None
+    return called == "wait"
 )py";
 
 constexpr const char* kPackages[][2] = {{"sitecustomize.py", kSite}, {"hlaunch_tap.py", kModule}};

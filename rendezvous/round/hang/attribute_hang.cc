@@ -233,6 +233,24 @@ std::string PeersWavefront(const std::vector<RankSnapshot>& ranks) {
   return wavefront;
 }
 
+// Ranks that are left when the others have exited keep the job from its end. One that works may
+// come to it.
+HangVerdict LeftAlone(const std::vector<RankSnapshot>& ranks) {
+  HangVerdict verdict;
+  verdict.kind = HangKind::kLeft;
+  verdict.wavefront = "left";
+  for (const RankSnapshot& rank : ranks) {
+    if (rank.ended) {
+      verdict.waiting.push_back(rank.rank);
+      continue;
+    }
+    if (!rank.still || rank.died || rank.busy || rank.flows) return {};
+    verdict.culprits.push_back(rank.rank);
+    absl::StrAppend(&verdict.wavefront, "/", rank.rank, ":", rank.moved);
+  }
+  return verdict.waiting.empty() || verdict.culprits.empty() ? HangVerdict() : verdict;
+}
+
 // Ranks that wait for the master store, or in send or recv, wait for the ranks that do neither. The
 // store comes first, since messages follow what is done there.
 HangVerdict OutsideOfGroups(const std::vector<RankSnapshot>& ranks) {
@@ -245,7 +263,7 @@ HangVerdict OutsideOfGroups(const std::vector<RankSnapshot>& ranks) {
                      : verdict.culprits)
         .push_back(rank.rank);
   }
-  if (in_store.empty() && in_p2p.empty()) return {};
+  if (in_store.empty() && in_p2p.empty()) return LeftAlone(ranks);
   verdict.for_peers = in_store.empty();
   verdict.waiting = verdict.for_peers ? in_p2p : in_store;
   if (verdict.culprits.empty() && !verdict.for_peers) verdict.culprits = std::move(in_p2p);

@@ -21,6 +21,7 @@ enum class HangKind {
   kDevice,     // All have come to it, and it has ended on some of their devices.
   kStore,      // All wait for keys in the master store that no rank has set.
   kPeers,      // All wait in calls between two ranks.
+  kLeft,       // The others have exited with 0, and what is left does nothing that can be seen.
 };
 
 // Ranks that called the same thing. A value.
@@ -33,7 +34,8 @@ struct SameCall {
 struct HangVerdict {
   HangKind kind = HangKind::kNone;
   std::vector<Rank> culprits;  // The dead first, then in rank order. Empty if none is to blame.
-  std::vector<Rank> waiting;   // Ranks in the collective, in the master store, or in send or recv.
+  std::vector<Rank> waiting;   // Ranks in the collective, in the master store, or in send or recv;
+                               // kLeft: those that have exited.
   std::string group;           // Its description, else its name. If empty, they wait elsewhere:
   bool for_peers = false;      // in the master store. If true, they wait in send or recv.
   size_t group_size = 0;

@@ -210,6 +210,10 @@ std::string Standstill(const HangVerdict& verdict, const std::vector<RankSnapsho
     case HangKind::kPeers:
       return absl::StrCat(Waiting(verdict), ", each for another one of them", Calls(verdict),
                           Lines(verdict.waiting, ranks, " "));
+    case HangKind::kLeft:
+      return absl::StrCat(verdict.waiting.size() == 1 ? "Rank " : "Ranks ",
+                          RankList(verdict.waiting), verdict.waiting.size() == 1 ? " has" : " have",
+                          " exited with 0;", Lines(verdict.culprits, ranks, " has not: it "));
   }
   return "";
 }
@@ -246,6 +250,9 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankSn
       return say("ranks differ in what they have called as ");
     case HangKind::kDevice:
       return say("its device has not ended ");
+    case HangKind::kLeft:
+      return absl::StrCat("hangs: the other ranks have exited with 0, and it has not for ",
+                          Seconds(age), does);
     case HangKind::kCrossed:
       return say("ranks use groups in different orders, and it waits in ");
     default:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "rendezvous/round/hang/describe_hang.h"
+#include "rendezvous/round/hang/judge_hang.h"
 
 namespace hlaunch {
 namespace {
@@ -642,6 +643,44 @@ TEST(AttributeHang, CountsTheCulpritsThatItDoesNotDescribe) {
   EXPECT_THAT(six, testing::Not(HasSubstr("more")));
   ranks.push_back(InAll(7, Call(3, false)));
   EXPECT_THAT(DescribeHang(AttributeHang(ranks), ranks, kAge), HasSubstr("\n  and 1 more"));
+}
+
+TEST(AttributeHang, NamesTheRanksThatAreLeftWhenTheOthersHaveExited) {
+  std::vector<RankSnapshot> ranks = {InAll(0, Call(8, false)), InAll(1, Call(8, false)),
+                                     InAll(2, Call(8, false))};
+  ranks[0].ended = ranks[1].ended = true;
+  ranks[2].place = "clean_up (train.py:30)";
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kLeft);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_EQ(DescribeHang(verdict, ranks, kAge),
+            "no rank has gone on for 75 s. Ranks 0,1 have exited with 0;\n  rank 2 (node0, local "
+            "rank 2, pid 102) has not: it stands in clean_up (train.py:30)");
+  EXPECT_THAT(RanksToFail(verdict, ranks), ElementsAre(2));
+  EXPECT_EQ(DescribeCulprit(verdict, ranks, 2, kAge),
+            "hangs: the other ranks have exited with 0, and it has not for 75 s: it stands in "
+            "clean_up (train.py:30)");
+  EXPECT_EQ(HangLimit({std::chrono::seconds(8)}, verdict, {}), std::chrono::seconds(8));
+  EXPECT_EQ(HangLimit({}, verdict, {}), std::chrono::minutes(5));
+  ranks[2].moved = 7;  // It writes now and then.
+  EXPECT_NE(AttributeHang(ranks).wavefront, verdict.wavefront);
+}
+
+TEST(AttributeHang, LeavesAloneARankThatWorksAfterTheOthersHaveExited) {
+  const auto after = [](void (*change)(RankSnapshot&, RankSnapshot&)) {
+    std::vector<RankSnapshot> ranks = {InAll(0, Call(8, false)), InAll(1, Call(8, false))};
+    ranks[0].ended = true;
+    change(ranks[0], ranks[1]);
+    return AttributeHang(ranks).kind;
+  };
+  EXPECT_EQ(after([](auto&, auto&) {}), HangKind::kLeft);
+  EXPECT_EQ(after([](auto&, auto& left) { left.busy = true; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto&, auto& left) { left.flows = true; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto&, auto& left) { left.still = false; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto&, auto& left) { left.state = 'T'; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto& first, auto&) { first.ended = false; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto&, auto& left) { left.ended = true; }), HangKind::kNone);
+  EXPECT_EQ(after([](auto&, auto& left) { left.died = true; }), HangKind::kNone);
 }
 
 TEST(AttributeHangs, KeepsTogetherWhatAWaitOfUnknownEndMayJoin) {
