@@ -105,7 +105,10 @@ void LineCutter::AddUnit(absl::string_view rest, absl::string_view end, std::str
 }
 
 std::string LineCutter::Feed(absl::string_view bytes) {
-  if (prefix_.empty() && !always_cuts_) return std::string(bytes);
+  if (prefix_.empty() && !always_cuts_) {
+    if (!bytes.empty()) mid_line_ = bytes.back() != '\n';
+    return std::string(bytes);
+  }
   std::string out;
   out.reserve(bytes.size() + bytes.size() / 4 + prefix_.size());
   if (after_cr_ && absl::ConsumePrefix(&bytes, "\n")) {
@@ -169,6 +172,7 @@ std::string LineCutter::ShowPending() {
 }
 
 std::string LineCutter::Finish(bool keeps_end) {
+  if (std::exchange(mid_line_, false) && !keeps_end) return "\n";
   std::string out;
   if (!pending_.empty()) AddUnit("", keeps_end ? "" : "\n", &out);
   return out;

@@ -23,8 +23,8 @@ struct TerminalLine {
 
 // Cuts the bytes of one stream into units that can be interleaved with those of other streams:
 // lines, and the states of a progress bar, which end with '\r'. Each gets the prefix. If there is
-// no prefix, there are no other streams: every byte passes unchanged at once, unless AlwaysCut was
-// called. A value.
+// no prefix, there are no other streams: every byte passes unchanged at once, up to the end of the
+// last line, unless AlwaysCut was called. A value.
 //
 // On a terminal the bars of several streams take turns on one line. A unit that follows a bar
 // erases it. A bar that begins with '\r' is shown as soon as it comes, not when the next one comes.
@@ -71,6 +71,7 @@ class LineCutter {
   bool always_cuts_ = false;
   bool after_cr_ = false;  // The bytes so far end in a '\r' that was already returned.
   bool in_bar_ = false;    // The pending bytes follow a '\r'.
+  bool mid_line_ = false;  // Bytes that passed unchanged have not ended their line.
 };
 
 // Picks the lines of one stream that contain any of some words, and adds the prefix. A value.

@@ -100,6 +100,11 @@ class CommandLine(jobs.JobTest):
         self.assertEqual(run.out.rstrip("\n"), "no newline")
         self.assertIn("oops", run.err)
 
+    def test_a_report_begins_a_line_of_its_own(self):
+        run = self.hlaunch("--no-python", "sh", "-c", "printf oops >&2; exit 3")
+        self.assert_done([run], 3, 10)
+        self.assertIn("oops\nhlaunch: job failed", run.err)
+
     def test_a_module_and_stdin(self):
         run = self.hlaunch("-m", "platform")
         self.assert_done([run], 0, 10)

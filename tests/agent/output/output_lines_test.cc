@@ -95,9 +95,18 @@ TEST(LineCutter, KeepsCrLfTogether) {
 TEST(LineCutter, PassesAnyByteOn) {
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  EXPECT_EQ(Cut({all, all}, ""), all + all) << "without a prefix nothing is touched";
+  EXPECT_EQ(LineCutter("").Feed(all), all) << "without a prefix nothing is touched";
   const std::string out = Cut({absl::string_view("a\0b\xff\n", 5)});
   EXPECT_EQ(out, std::string("[3] a\0b\xff\n", 9));
+}
+
+TEST(LineCutter, EndsTheLastLineAlsoWhereThereIsNoPrefix) {
+  EXPECT_EQ(Cut({"a", "b"}, ""), "ab\n");
+  EXPECT_EQ(Cut({"a", "b\n"}, ""), "ab\n");
+  EXPECT_EQ(Cut({}, ""), "");
+  LineCutter cutter("");
+  cutter.Feed("as it is");
+  EXPECT_EQ(cutter.Finish(/*keeps_end=*/true), "");
 }
 
 TEST(LineCutter, CutsEndlessLinesInPieces) {
