@@ -9,12 +9,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -143,12 +145,22 @@ int GiveUp(const Options& options, const Environment& environment, const absl::S
   return exit_code;
 }
 
-// Returns whether this process is a task of its node that only runs a worker and prints nothing
-// about the job.
-bool IsOtherTask(const Options& options, const Surroundings& surroundings) {
-  if (options.tasks) return options.tasks->local > 0;
-  const std::optional<NodeTasks> tasks = FindPlace(surroundings, "auto").tasks;
-  return tasks && tasks->local > 0;
+// Returns this process' place if it is a task of its node that only runs a worker and prints
+// nothing about the job.
+std::optional<NodeTasks> OtherTask(const Options& options, const Surroundings& surroundings) {
+  const std::optional<NodeTasks> tasks =
+      options.tasks ? options.tasks : FindPlace(surroundings, "auto").tasks;
+  return tasks && tasks->local > 0 ? tasks : std::nullopt;
+}
+
+// Task 0 has the same command line and prints what is wrong with it, unless it is another program.
+// So task 1 says it too if nobody has ended it a moment later.
+int RefuseInTask(const NodeTasks& task, const absl::Status& why) {
+  if (task.local == 1) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    LogError(absl::StrCat("task 1 of ", task.owner, " on this node: ", why.message()));
+  }
+  return kExitUsage;
 }
 
 using ReadOptionsFn =
@@ -317,7 +329,9 @@ int RunJob(int argc, char** argv, const ReadOptionsFn& read, const ConnectFn& co
   absl::StatusOr<Options> options = read(argc, argv, surroundings);
   if (!options.ok()) {
     const Options right = ParseWhatIsRight(argc, argv, surroundings);
-    if (IsOtherTask(right, surroundings)) return kExitUsage;
+    if (const auto task = OtherTask(right, surroundings)) {
+      return RefuseInTask(*task, options.status());
+    }
     return GiveUp(right, environment, options.status(), argv, connect);
   }
   if (options->text_to_print) {

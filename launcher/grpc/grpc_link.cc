@@ -188,7 +188,8 @@ class HostLink final : public NodeLink {
     const bool lonely = own_->leads() && own_->alone(0) && spec_.mode != JobMode::kListenAndPrint;
     return lonely ? ExplainLoneliness(spec_, verdict_, waited) : "";
   }
-  std::string listens_at() const override {
+  std::string meeting_places() const override {
+    if (const VoterMembers voters = own_->voters(); !voters.empty()) return PlacesOf(voters);
     // Nobody named a place.
     return spec_.mode == JobMode::kListenAndPrint ? HostPort(own_address_, port_) : "";
   }
@@ -410,6 +411,11 @@ class JoinLink final : public NodeLink {
     }
     Stop();
     return DeathOf(Without(others, incarnation_), endpoint_.trust, info, why);
+  }
+  std::string meeting_places() const override {
+    MutexLock lock(&mu_);
+    const VoterMembers voters = voter_ != nullptr ? voter_->Places() : voters_;
+    return voters.empty() ? "" : absl::StrCat(PlacesOf(voters), ",", AllEndpoints(spec_));
   }
   DeathReport death_report(const NodeInfo& info) const override {
     std::string places = AllEndpoints(spec_);

@@ -72,9 +72,9 @@ class NodeLink {
   // The status of the job if its rendezvous is in this process. Any thread may call this.
   virtual std::optional<JobStatus> Status() const { return std::nullopt; }
 
-  // Where commands of this host reach the rendezvous of this process, as HOST:PORT; empty: at the
-  // job's endpoint, if it has one.
-  virtual std::string listens_at() const { return ""; }
+  // Where commands of this host reach the rendezvous, as HOST:PORT, several with commas between
+  // them: it may be elsewhere than at first. Empty: at the job's endpoint, if it has one.
+  virtual std::string meeting_places() const { return ""; }
 
   // Asks the ranks of a job that is decided in this process. `done` is called once, from any
   // thread, unless this returns an error. Requires: the link outlives the question.

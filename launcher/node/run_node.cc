@@ -359,7 +359,7 @@ NodeEnd NodeRun::Run(int restarts_used) {
   ArmBelief(*link_, std::min<Duration>(kBeliefTime, spec_.policy.join_timeout / 2), belief);
   Agent agent(loop_, std::move(agent_options), link_->client(), *relay_);
   std::unique_ptr<JobServer> socket = ServeCommands(
-      loop_, {spec_, options_, logs_->logs(), keeper_, [this] { return link_->listens_at(); },
+      loop_, {spec_, options_, logs_->logs(), keeper_, [this] { return link_->meeting_places(); },
               [this] { return link_->Status(); },
               [this](const RankQuestion& question, JobServer::Answers::RanksDone done) {
                 return link_->Ask(question, std::move(done));

@@ -87,6 +87,9 @@ class HostLossTest(jobs.JobTest):
         last = [jobs.environments(run)[-1] for run in runs[1:]]
         self.assertEqual(sorted(f["RANK"] for f in last), ["0", "1"], facts)
         self.assertEqual({f["WORLD_SIZE"] for f in last}, {"2"}, facts)
+        for node in self.nodes[1:]:  # Without an endpoint: nothing answers at the job's own.
+            told = node.run(lab.HLAUNCH, "why")
+            self.assertRegex(told.out, "^job .*, round 2: 2 workers", self.told([told, *runs]))
         self.end(runs[1:])
 
 

@@ -50,6 +50,17 @@ class Mpirun(jobs.JobTest):
             self.assert_done([run], 7, 60)
             self.assertIn("job failed: rank 2", run.err)
 
+    def test_a_process_says_so_if_the_first_one_is_no_hlaunch(self):
+        for words, env in self.each():
+            for line, says in ((["--join-timeout", 2, jobs.WORKER, "env"],
+                                "task 1 of .* has heard nothing of hlaunch in task 0"),
+                               (["--no-such-option"], "task 1 of .*--no-such-option")):
+                run = self.nodes[0].start(*words, "-np", "1", "sleep", 600, ":", "-np", "1",
+                                          lab.HLAUNCH, *line, env=env)
+                run.wait_for(says, 60)
+                run.signal(signal.SIGTERM)
+                self.assertNotEqual(run.wait(60), 0, str(run))
+
     def test_the_next_job_of_the_same_processes_finds_them(self):
         """A process still ends what its worker left behind while the next job begins."""
         for words, env in list(self.each())[-1:]:

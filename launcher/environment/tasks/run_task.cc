@@ -38,6 +38,7 @@ using std::chrono::seconds;
 
 constexpr Duration kMessageTime = seconds(10);
 constexpr Duration kKillTime = seconds(5);
+constexpr Duration kSilentTime = seconds(10);  // A wait for task 0 is not mentioned before.
 // Processes that a successful worker left behind may take this long to end by themselves.
 constexpr Duration kLeftoverTime = seconds(2);
 // An agent whose keeper was killed ends its workers by itself within 2 s.
@@ -69,6 +70,7 @@ class Task {
 
  private:
   void Wait();
+  void SayWhatIsMissing();
   void Greet();
   void TakeAgent(UniqueFd socket, ReceivedMessage message);
   void HearAgent();
@@ -97,11 +99,14 @@ class Task {
   std::optional<int> last_code_;     // The exit code of the last worker that ended.
   bool was_told_to_end_ = false;     // The worker was; so its exit code is not its own.
   std::optional<Instant> deadline_;  // When Serve gives up.
+  std::optional<Instant> say_at_;    // When it says that it waits for task 0.
   std::optional<int> exit_code_;
 };
 
 int Task::Serve(Duration patience) {
   deadline_ = MonotonicClock().Now() + patience;
+  // One of them speaks for all.
+  if (tasks_.local == 1) say_at_ = std::min(*deadline_, MonotonicClock().Now() + kSilentTime);
   while (!exit_code_.has_value()) Wait();
   listener_.Close();  // The next job of the same step may begin before this one ends.
   EndWorker();
@@ -116,10 +121,10 @@ void Task::Wait() {
                     {worker_.has_value() ? worker_->pidfd() : -1, POLLIN, 0},
                     {signals_.get(), POLLIN, 0},
                     {keeper_.fd(), POLLIN, 0}};
-  const int ready = ::poll(polls, std::size(polls), MillisUntil(deadline_));
+  const int ready = ::poll(polls, std::size(polls), MillisUntil(say_at_ ? say_at_ : deadline_));
   if (ready < 0 && errno != EINTR) return Finish(kExitInternal);
   if (ready < 0) return;
-  // If task 0 never came, this task reports nothing: task 0 knows which task it waited for.
+  if (ready == 0 && say_at_) return SayWhatIsMissing();
   if (ready == 0) return Finish(agent_env_.empty() ? kExitUsage : kExitAgentLost);
   if (polls[5].revents != 0) return Finish(kExitAgentLost);
   if (polls[4].revents != 0) TakeSignals();
@@ -127,6 +132,20 @@ void Task::Wait() {
   if (polls[2].revents != 0 && stand_in_.valid()) HearStandIn();
   if (polls[1].revents != 0) HearAgent();
   if (polls[0].revents != 0) Greet();
+}
+
+// Task 0 knows which task it waits for, but it may be no hlaunch.
+void Task::SayWhatIsMissing() {
+  say_at_.reset();
+  if (*deadline_ > MonotonicClock().Now() + seconds(1)) {
+    say_at_ = deadline_;
+    return LogInfo(
+        absl::StrCat("task 1 of ", tasks_.owner, " waits for hlaunch in task 0 of this ", "node"));
+  }
+  LogError(absl::StrCat(
+      "task 1 of ", tasks_.owner, " on this node has heard nothing of hlaunch in ",
+      "task 0: start hlaunch in all tasks of a node, or in one (", tasks_.instead, ")"));
+  Finish(kExitUsage);
 }
 
 void Task::Greet() {
@@ -148,6 +167,7 @@ void Task::TakeAgent(UniqueFd socket, ReceivedMessage message) {
       streams);
   agent_ = std::move(socket);
   deadline_.reset();
+  say_at_.reset();
   if (!sent.ok()) LoseAgent();
 }
 

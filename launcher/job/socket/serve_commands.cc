@@ -43,8 +43,8 @@ absl::StatusOr<JobMeeting> MeetingOfNode(const ServedNode& node) {
   if (!NeedsGrpc(node.spec)) {
     return absl::FailedPreconditionError("the job has one node, which meets nobody");
   }
-  const std::string here = node.listens_at();
-  return MeetingOf(node.spec, here.empty() ? EndpointsOf(node.spec) : here);
+  const std::string places = node.meeting_places();
+  return MeetingOf(node.spec, places.empty() ? EndpointsOf(node.spec) : places);
 }
 
 }  // namespace

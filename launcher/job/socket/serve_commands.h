@@ -28,7 +28,7 @@ struct ServedNode {
   const JobLogs& logs;
   const KeeperLink& keeper;
   // As those of NodeLink.
-  std::function<std::string()> listens_at;
+  std::function<std::string()> meeting_places;
   std::function<std::optional<JobStatus>()> status;
   std::function<absl::Status(const RankQuestion&, JobServer::Answers::RanksDone)> ask;
 };
