@@ -39,7 +39,7 @@ std::vector<SystemRow> MakeTable() {
                   .hosts_unset_is_here = true});
   rows.push_back({.word = "skypilot",
                   .title = "a node of a SkyPilot task",
-                  .proof = {"SKYPILOT_NODE_RANK", "SKYPILOT_NODE_IPS"},
+                  .proof = {"SKYPILOT_NODE_RANK"},
                   .nnodes = "SKYPILOT_NUM_NODES",
                   .rank = "SKYPILOT_NODE_RANK",
                   .hosts = "SKYPILOT_NODE_IPS",

@@ -240,6 +240,10 @@ struct Front::State {
 
   void EndGreeting(UniqueFd fd, const ServerGreeting& greeting) {
     const std::string proof = Take(fd.get(), kProofBytes);
+    if (proof.size() < kProofBytes) {  // It, or this process, may have stood still.
+      return Warn(
+          absl::StrCat(PeerName(fd.get()), " broke off before it proved that it holds the token"));
+    }
     if (!greeting.IsProof(proof)) {
       return Warn(absl::StrCat("refused ", PeerName(fd.get()),
                                ": it did not prove that it holds the token"));

@@ -217,7 +217,9 @@ class GreetingRelay::Carrying::Passage {
 };
 
 void GreetingRelay::Carrying::OnAccepted(UniqueFd fd) {
-  if (!IsOfThisProcess(fd.get())) return loop_.Warn("greeting: refused another process");
+  if (!IsOfThisProcess(fd.get())) {
+    return loop_.Warn("greeting: refused a connection that this process does not have (any more)");
+  }
   int error = 0;
   UniqueFd far = BeginToConnect(address_, port_, &error);
   if (!far.valid()) return Tell(NoConnection(error));

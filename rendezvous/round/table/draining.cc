@@ -215,6 +215,10 @@ absl::StatusOr<std::string> Draining::Take(const DrainRequest& request, Instant 
   if (verdict.kind == DrainVerdict::Kind::kStop && InRound(*record_, *seat)) {
     return absl::StrCat("round ", record_->round, " ends, and the next begins without ", host);
   }
+  if (InRound(*record_, *seat) && !EnoughUndrained(*record_, membership_, t)) {
+    return absl::StrCat(host, " takes part in the next round only if no other node can take its ",
+                        "place");
+  }
   return absl::StrCat(host, " takes no part in the next round");
 }
 

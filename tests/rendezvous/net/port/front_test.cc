@@ -232,6 +232,19 @@ TEST_F(FrontInClearTest, HandsOnNobodyElse) {
   EXPECT_THAT(grpc_.Await(1), testing::ElementsAre("PRI "));
 }
 
+TEST_F(FrontInClearTest, TellsABrokenGreetingFromAWrongProof) {
+  Start(/*with_c10d=*/true);
+  testing::internal::CaptureStderr();
+  const UniqueFd gone = Connect(port_);
+  Say(gone, NewGreeting().hello());
+  ASSERT_EQ(Read(gone, kAnswerBytes).size(), kAnswerBytes);
+  ::shutdown(gone.get(), SHUT_WR);
+  EXPECT_EQ(ReadToTheEnd(gone), "");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::AllOf(testing::HasSubstr("broke off before it proved"),
+                             testing::Not(testing::HasSubstr("refused"))));
+}
+
 TEST_F(FrontInClearTest, WaitsForAProofAsLongAsForTheFirstBytes) {
   options_.patience = milliseconds(20);
   Start(/*with_c10d=*/false);  // A store would get what is silent because this thread stands still.

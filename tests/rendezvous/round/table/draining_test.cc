@@ -56,6 +56,19 @@ TEST(Draining, ASpareTakesThePlaceAndNothingIsCharged) {
   EXPECT_EQ(job.table.Record().restarts, 0);
 }
 
+TEST(Draining, SaysThatANodeIsStillNeededWhileTheJobWaitsForOthers) {
+  TableJob job(3, 3, /*max_restarts=*/1);
+  job.Run(3);
+  job.Detach(2);
+  job.Pass(std::chrono::minutes(5), {0, 1});
+  Stopped(job, {0, 1}, 1);
+  ASSERT_EQ(job.table.Record().state, JobState::kForming);
+  EXPECT_EQ(*Drain(job, "node1"),
+            "node1 takes part in the next round only if no other node can take its place");
+  ASSERT_TRUE(job.Join(3).ok());
+  EXPECT_EQ(job.Told(1).assignment.round, 2);
+}
+
 TEST(Draining, ASmallerRoundBeginsAtOnceWhereTheMinimumAllowsIt) {
   TableJob job(2, 3);
   job.Run(3);
