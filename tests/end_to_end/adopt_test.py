@@ -144,16 +144,13 @@ class Functions(Calling):
                          {"ok": {"0": [True, "hello 0 of 2"], "1": [True, "hello 1 of 2"]},
                           "program": {"0": None, "1": None}})
 
-    def test_ranks_are_a_python_like_the_callers_and_no_forks(self):
-        run = self.begin("-O", "-W", "ignore::ResourceWarning", CALLS, "flags", "shared", "tensor",
-                         "forked")
+    def test_ranks_are_a_python_like_the_callers(self):
+        run = self.begin("-O", "-W", "ignore::ResourceWarning", CALLS, "flags", "shared", "tensor")
         self.assert_done([run], jobs.OK, 120)
         told = self.answers(run)
         self.assertEqual(told["flags"], {str(rank): [True, "False ['ignore::ResourceWarning']"]
                                          for rank in range(2)})
         self.assertIn("argument 1 of ok is in shared memory", told["shared"]["error"])
-        self.assertEqual(told["forked"], {"0": None, "1": None})
-        self.assertEqual(run.err.count("each rank is a new Python, not a fork"), 1, str(run))
         self.assertEqual(run.err.count("each rank has copies of the tensors"), 1, str(run))
 
     def test_failures_come_back_as_torchs_exception(self):
@@ -174,6 +171,53 @@ class Functions(Calling):
         os.kill(run.pid, signal.SIGINT)
         self.assert_done([run], jobs.OK, 60)
         self.assertEqual(self.answers(run)["waits"]["signal"], "KeyboardInterrupt")
+
+
+class Forks(Calling):
+    """Functions with torch's start method `fork`, as notebook_launcher's."""
+
+    def test_ranks_have_what_the_caller_has_set_and_opened(self):
+        run = self.begin(CALLS, "fork-is_fork")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertEqual(self.answers(run)["fork-is_fork"],
+                         {str(rank): [True, f"7  {rank} of 2"] for rank in range(2)}, str(run))
+        for rank in range(2):
+            self.assertEqual(run.out.count(f"rank {rank} prints\n"), 1, str(run))
+
+    def test_failures_come_back_as_torchs_exception(self):
+        told = self.call("fork-raises", "fork-killed", "fork-exits")
+        self.assertEqual(told["fork-raises"], {"failed": "raises", "first": 1, "failures": {
+            "1": [1, 1, "ValueError: hello was planted"]}})
+        self.assertEqual(told["fork-killed"]["failures"]["1"][:2], [-9, 1])
+        self.assertEqual(told["fork-exits"]["failures"]["1"][:2], [7, 1])
+
+    def test_a_killed_rank_is_restarted_and_nothing_is_left(self):
+        told = self.call("fork-once", "fork-leaves")
+        self.assertEqual(told, {plant: {"0": [True, "hello 0 of 2"], "1": [True, "hello 1 of 2"]}
+                                for plant in told})
+
+    def test_the_caller_gets_the_exception_of_a_signal(self):
+        run = self.begin(CALLS, "fork-waits")
+        run.wait_for(r"waits[\s\S]*waits", 60)
+        os.kill(run.pid, signal.SIGINT)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(self.answers(run)["fork-waits"]["signal"], "KeyboardInterrupt")
+
+    def test_nothing_outlives_a_caller_that_is_killed(self):
+        run = self.begin(CALLS, "fork-waits")
+        run.wait_for(r"waits[\s\S]*waits", 60)
+        os.kill(run.pid, signal.SIGKILL)
+        self.assert_done([run], 128 + signal.SIGKILL, 60, leaves=("hlaunch-call",))
+
+    def test_a_rank_ends_with_its_stand_in(self):
+        run = self.begin(CALLS, "fork-waits")
+        run.wait_for(r"waits[\s\S]*waits", 60)
+        stand_ins = [pid for pid in lab.descendants(run.process.pid)
+                     if re.search("^[^ ]*python[^ ]* -I -S .*stand_in", lab.command_line(pid))]
+        self.assertEqual(len(stand_ins), 2)
+        os.kill(stand_ins[0], signal.SIGKILL)
+        self.assert_done([run], jobs.OK, 60)
+        self.assertEqual(list(self.answers(run)["fork-waits"]["failures"].values())[0][0], -9)
 
 
 @unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")

@@ -9,6 +9,7 @@ Usage: calls.py PLANT... [--nodes N RANK|any ENDPOINT]
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -65,6 +66,22 @@ def waits(_):
     time.sleep(600)
 
 
+settings = {"seed": 0}  # The caller changes it; only a fork of it has what it has set.
+
+
+def is_fork(held):
+    """`held` is an open file, which no process can be sent."""
+    print(f"rank {os.environ['RANK']} prints", flush=True)
+    return Answer(f"{settings['seed']} {held.read()} {os.environ['RANK']} of {os.environ['WORLD_SIZE']}")
+
+
+def leaves(word):
+    """A process in a session of its own, which holds none of the rank's files."""
+    subprocess.Popen(["sleep", "600"], start_new_session=True, stdin=subprocess.DEVNULL,
+                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return ok(word)
+
+
 def config(restarts=0):
     if "--nodes" not in sys.argv:
         return LaunchConfig(1, 1, 2, run_id="t", rdzv_backend="c10d", max_restarts=restarts,
@@ -80,6 +97,15 @@ def config(restarts=0):
 
 def call(plant):
     word = "hello"
+    if plant.startswith("fork-"):
+        _, _, name = plant.partition("-")
+        settings["seed"] = 7
+        forks = config(restarts=1 if name == "once" else 0)
+        forks.start_method = "fork"
+        if name == "is_fork":
+            with open(os.devnull, encoding="utf-8") as file:
+                return elastic_launch(forks, lambda held: is_fork(held))(file)
+        return elastic_launch(forks, globals()[name])(word)
     if plant == "program":
         return elastic_launch(config(), "/bin/true")()
     if plant.startswith("script"):
@@ -90,10 +116,6 @@ def call(plant):
         return elastic_launch(config(), "/bin/sh")("-c", "exit $((3 * RANK))")
     if plant == "lambda":
         return elastic_launch(config(), lambda each: Answer(f"{word} {each}"))("x")
-    if plant == "forked":
-        forks = config()
-        forks.start_method = "fork"
-        return elastic_launch(forks, time.sleep)(0)
     if plant == "tensor":
         return elastic_launch(config(), print)(torch.zeros(1))
     if plant == "shared":

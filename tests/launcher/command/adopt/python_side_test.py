@@ -274,7 +274,7 @@ class Pack(unittest.TestCase):
     """A function as bytes."""
 
     def test_a_function_of_a_module_is_pickled_by_its_name(self):
-        _, pickled = pickle.loads(pack.pack(os.path.join, ["a"], "spawn"))
+        _, pickled = pickle.loads(pack.pack(os.path.join, ["a"]))
         self.assertEqual(pickle.loads(pickled), (os.path.join, ("a",)))
 
     def test_what_cannot_be_pickled_is_named(self):
@@ -284,7 +284,7 @@ class Pack(unittest.TestCase):
                         else sys.modules.update(cloudpickle=hidden))
         with self.assertRaisesRegex(words.Refused, "<lambda> and its arguments cannot be pickled.*"
                                                    "install cloudpickle"):
-            pack.pack(lambda: 1, [], "spawn")
+            pack.pack(lambda: 1, [])
 
     def test_values_of_the_last_round_count(self):
         with tempfile.TemporaryDirectory() as folder:

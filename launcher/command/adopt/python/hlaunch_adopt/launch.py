@@ -4,7 +4,7 @@
 
 A script or program becomes a job of hlaunch. If the process is a known command that does nothing
 after it, as `accelerate launch`, it becomes hlaunch; else hlaunch is its child. A function is run by
-a small Python program in each rank: see call.
+a small Python program in each rank, see call, or by a fork of this process, see forks.
 """
 
 import atexit
@@ -74,14 +74,13 @@ def plan(own, config, entrypoint, args):
     words = words_of(config)
     script = script_of(entrypoint)
     if script is None and callable(entrypoint):
+        if config.start_method == "fork":
+            return lambda: run_forks(program, config, entrypoint, args, words)
         from hlaunch_adopt.pack import pack, tensors_of  # pylint: disable=import-outside-toplevel
-        packed = pack(entrypoint, args, config.start_method)
+        packed = pack(entrypoint, args)
         if tensors_of(args):
             hlaunch_adopt.say("each rank has copies of the tensors among the arguments: what it "
                               "writes there is not seen here")
-        if config.start_method == "fork":
-            hlaunch_adopt.say("each rank is a new Python, not a fork: it does not have what this "
-                              "process has set meanwhile (seeds, defaults, variables of modules)")
         return lambda: run_function(program, config, entrypoint, packed, words)
     line = [*(script or ["--no-python", str(entrypoint)]), *(str(arg) for arg in args)]
     if caller() in COMMANDS:
@@ -180,6 +179,17 @@ def run_function(program, config, entrypoint, packed, words):
             os.path.join(HERE, "call.py"), folder.path]
     return run_in(folder, program, config, entrypoint, words, line,
                   lambda path, _: outcome.values(path))
+
+
+def run_forks(program, config, entrypoint, args, words):
+    """As run_function, with ranks that are forks of this process."""
+    from hlaunch_adopt.forks import Template  # pylint: disable=import-outside-toplevel
+    folder = Folder()
+    line = ["--stdin=none", "--no-python", sys.executable or "python3", "-I", "-S",
+            os.path.join(HERE, "stand_in.py"), folder.path]
+    with Template(folder.path, entrypoint, args):
+        return run_in(folder, program, config, entrypoint, words, line,
+                      lambda path, _: outcome.values(path))
 
 
 def run_in(folder, program, config, entrypoint, words, line, values):

@@ -15,14 +15,14 @@ import sys
 from hlaunch_adopt.words import Refused
 
 
-def pack(function, args, start_method):
+def pack(function, args):
     """Raises Refused if that cannot be pickled, or would not be what it is."""
     name = getattr(function, "__qualname__", repr(function))
     for number, arg in enumerate(args):
         if any(tensor.is_shared() for tensor in tensors_of(arg)):
             raise Refused(f"argument {number + 1} of {name} is in shared memory, and each rank would "
                           "have a copy of its own: return the values instead")
-    by_value = _is_of_main(function) and (not _main_has_file() or start_method == "fork")
+    by_value = _is_of_main(function) and not _main_has_file()
     why = f"{name} is defined in no file"
     if not by_value:
         try:
