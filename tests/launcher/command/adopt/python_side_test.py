@@ -354,6 +354,21 @@ class Adopted(unittest.TestCase):
         self.assertEqual(self.files(), ["bin/torchrun", "hlaunch"])
         self.assertIn("newer", self.torchrun.read_text(encoding="utf-8"))
 
+    def test_one_that_fails_leaves_nothing(self):
+        (self.root / "bin/mpirun").write_text("#!/bin/sh\n", encoding="utf-8")
+        (self.root / "bin/mpirun.before-hlaunch/x").mkdir(parents=True)
+        before = self.files()
+        with self.assertRaisesRegex(environment.Cannot, "cannot change .*: Is a directory"):
+            self.adopt("torchrun", "mpirun")
+        self.assertEqual(self.files(), before)
+        self.assertEqual(self.torchrun.read_text(encoding="utf-8"), self.TORCHS)
+        pathlib.Path(self.place.door).mkdir()  # The last file that is written.
+        before = self.files()
+        with self.assertRaisesRegex(environment.Cannot, "cannot change .*: Is a directory"):
+            self.adopt()
+        pathlib.Path(self.place.door).rmdir()
+        self.assertEqual(self.files(), before)
+
     def test_it_says_who_runs_a_job(self):
         path = {"PATH": str(self.root / "bin")}
         self.torchrun.chmod(0o755)
@@ -365,11 +380,35 @@ class Adopted(unittest.TestCase):
                                  "Python programs that start torch's agent: torch; hlaunch run")
         self.adopt()
         self.assertRegex(said(), "which is hlaunch\nPython programs .*: hlaunch, since .* is adopted")
+        self.program.rename(self.root / "gone")
+        self.assertIn("is adopted by a hlaunch that is gone", said())
+        (self.root / "gone").rename(self.program)
         self.assertIn("torch, since HLAUNCH_TORCHRUN=0", said(HLAUNCH_TORCHRUN="0"))
         self.assertIn("torch, since HLAUNCH_TORCHRUN=off", said(HLAUNCH_TORCHRUN="off"))
         self.assertRegex(said(HLAUNCH_TORCHRUN=""), "(?m)torch, since HLAUNCH_TORCHRUN=$")
         self.assertIn("torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0",
                       said(HLAUNCH_TORCHRUN="1", TORCH_DEVICE_BACKEND_AUTOLOAD="0"))
+
+    def test_programs_are_told_once_hlaunch_is_gone(self):
+        self.adopt()
+        door = pathlib.Path(self.place.door)
+        door.write_text(door.read_text(encoding="utf-8").replace(str(SIDE), "/gone/adopt"), encoding="utf-8")
+        pathlib.Path(self.place.lost).write_text(
+            environment.lost_text(self.place).replace(str(SIDE), "/gone/adopt"), encoding="utf-8")
+        package = self.root / "torch/distributed/launcher"
+        package.mkdir(parents=True)
+        (package / "api.py").write_text("", encoding="utf-8")
+        start = f"import os, site; site.addsitedir({self.place.packages!r}); "
+        def said(code, **env):
+            done = subprocess.run([sys.executable, "-Bc", start + code], text=True, check=True, timeout=600,
+                                  capture_output=True, cwd=self.root,
+                                  env={"PATH": os.environ["PATH"], "PYTHONPATH": str(self.root), **env})
+            return done.stdout + done.stderr
+        self.assertEqual(said("print(os.environ.get('HLAUNCH_TORCHRUN'))"), "None\n")
+        self.assertRegex(said("import torch.distributed.launcher.api"),
+                         "^hlaunch: it is not at /gone/adopt any more, so torch's own agent runs this job; .*\n$")
+        self.assertEqual(said("import torch.distributed.launcher.api", TORCHELASTIC_RUN_ID="7"), "")
+        self.assertEqual(said("import torch.distributed.launcher.api", HLAUNCH_JOB_ID="7"), "")
 
     def test_the_door_of_a_real_environment_sets_two_variables(self):
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.root / "venv"], check=True,

@@ -46,8 +46,17 @@ class Environment:
         return os.path.join(self.packages, "hlaunch_adopt.pth")
 
     @property
+    def lost(self):
+        """What a Python of this environment imports if hlaunch is there no more."""
+        return os.path.join(self.packages, "hlaunch_adopt_lost.py")
+
+    @property
     def record(self):
         return os.path.join(self.packages, "hlaunch_adopt.json")
+
+    @property
+    def files(self):
+        return self.door, self.lost, self.record
 
     def remembered(self):
         try:
@@ -59,10 +68,17 @@ class Environment:
 
 def door_text(program):
     """The .pth file. Workers need neither variable, so they do not get it."""
-    return (f"{os.path.dirname(HERE)}\n"
-            'import os; "HLAUNCH_JOB_ID" in os.environ or '
-            '(os.environ.setdefault("HLAUNCH_TORCHRUN", "1"), '
-            f'os.environ.setdefault("HLAUNCH_PROGRAM", {program!r}))\n')
+    folder = os.path.dirname(HERE)
+    return (f"{folder}\n"
+            f'import os; "HLAUNCH_JOB_ID" in os.environ or '
+            f'os.path.isdir({folder!r}) and (os.environ.setdefault("HLAUNCH_TORCHRUN", "1"), '
+            f'os.environ.setdefault("HLAUNCH_PROGRAM", {program!r})) or '
+            '__import__("hlaunch_adopt_lost")\n')
+
+
+def lost_text(place):
+    with open(os.path.join(HERE, "lost.py"), encoding="utf-8") as file:
+        return file.read().replace("@FOLDER@", os.path.dirname(HERE)).replace("@DOOR@", place.door)
 
 
 def aside(path):
@@ -94,6 +110,7 @@ def is_link_to(path, program):
 def adopt(place, program, links):
     """Returns the lines to print."""
     remembered = place.remembered() or {"links": {}}
+    first, moved, made = not os.path.exists(place.record), [], []
     ours = [program, remembered.get("program")]
     paths = {name: os.path.join(place.bin, name) for name in links}
     try:
@@ -104,7 +121,7 @@ def adopt(place, program, links):
                 remembered["links"][name] = aside(path)
             else:
                 remembered["links"].setdefault(name, None)
-        # First, so that what is only half done can be undone.
+        # First, so that what is only half done can be undone, whoever kills this.
         write(place.record, json.dumps({**remembered, "program": program}, indent=1) + "\n")
         for path in paths.values():
             if is_link_to(path, program):
@@ -113,14 +130,30 @@ def adopt(place, program, links):
                 os.unlink(path)
             elif os.path.lexists(path):
                 os.replace(path, aside(path))
+                moved.append(path)
             os.symlink(program, path)
+            made.append(path)
+        write(place.lost, lost_text(place))
         write(place.door, door_text(program))
     except OSError as error:
+        if first:
+            take_back(place, moved, made)
         raise Cannot(f"cannot change {error.filename}: {error.strerror}") from error
     return [f"{place.prefix}: programs that start torch's agent are run by {program}",
             *(f"{path} is a link to it" for path in paths.values()),
             "an upgrade of torch writes its torchrun back: then say hlaunch adopt again",
             "hlaunch adopt --undo takes all of this back"]
+
+
+def take_back(place, moved, made):
+    """After an adoption that failed, the environment is as it was before."""
+    for path in made:
+        os.unlink(path)
+    for path in moved:
+        os.replace(aside(path), path)
+    for path in place.files:
+        if os.path.isfile(path):
+            os.unlink(path)
 
 
 def undo(place):
@@ -142,7 +175,7 @@ def undo(place):
                     os.replace(before, path)
             if os.path.lexists(path):
                 lines.append(f"{path} is the environment's own")
-        for path in (place.door, place.record):
+        for path in place.files:
             if os.path.lexists(path):
                 os.unlink(path)
     except OSError as error:
@@ -161,6 +194,9 @@ def show(prefix, place, program, environ):
         who = f"torch, since HLAUNCH_TORCHRUN={variable}"
     elif environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD") == "0":
         who = "torch, since TORCH_DEVICE_BACKEND_AUTOLOAD=0 keeps it from asking hlaunch"
+    elif adopted and not is_there(place):
+        who = (f"torch, or nobody: {prefix} is adopted by a hlaunch that is gone; say hlaunch adopt, "
+               "or hlaunch adopt --undo")
     elif adopted:
         who = f"hlaunch, since {prefix} is adopted"
     elif variable and is_known_to_torch():
@@ -181,6 +217,14 @@ def show(prefix, place, program, environ):
             lines.append(f"{path} was a link to hlaunch, and something has replaced it: say hlaunch "
                          "adopt again")
     return lines
+
+
+def is_there(place):
+    """Whether the hlaunch that has adopted the environment is there still."""
+    program = (place.remembered() or {}).get("program")
+    with open(place.door, encoding="utf-8") as file:
+        folder = file.readline().strip()
+    return os.path.isdir(folder) and (not program or os.access(program, os.X_OK))
 
 
 def who_is(name, program, environ):
@@ -210,9 +254,14 @@ def is_known_to_torch():
 
 
 def write(path, text):
-    with open(f"{path}.draft", "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(f"{path}.draft", path)
+    try:
+        with open(f"{path}.draft", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(f"{path}.draft", path)
+    except OSError:
+        if os.path.exists(f"{path}.draft"):
+            os.unlink(f"{path}.draft")
+        raise
 
 
 def main(words):
