@@ -209,6 +209,12 @@ class Forks(Calling):
         os.kill(run.pid, signal.SIGKILL)
         self.assert_done([run], 128 + signal.SIGKILL, 60, leaves=("hlaunch-call",))
 
+    def test_two_callers_at_once_do_not_wait_for_each_other(self):
+        run = self.begin(CALLS, "fork-threads")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertEqual(self.answers(run)["fork-threads"],
+                         {str(rank): [True, f"second {rank} of 2"] for rank in range(2)}, str(run))
+
     def test_a_rank_ends_with_its_stand_in(self):
         run = self.begin(CALLS, "fork-waits")
         run.wait_for(r"waits[\s\S]*waits", 60)

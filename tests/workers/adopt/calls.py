@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 import torch
@@ -82,6 +84,42 @@ def leaves(word):
     return ok(word)
 
 
+def one_outlives_the_other(forks):
+    """Two jobs at once. The second, begun while the first ran, ends only once the first has."""
+    with tempfile.TemporaryDirectory() as folder:
+        began, both, over = (os.path.join(folder, name) for name in ("began", "both", "over"))
+
+        def first(_):
+            touch(began)
+            wait_for(both)
+
+        def second(word):
+            touch(both)
+            wait_for(over)
+            return Answer(f"{word} {os.environ['RANK']} of {os.environ['WORLD_SIZE']}")
+
+        def run_first():
+            elastic_launch(forks, first)("first")
+            touch(over)
+
+        thread = threading.Thread(target=run_first)
+        thread.start()
+        wait_for(began)
+        values = elastic_launch(forks, second)("second")
+        thread.join()
+        return values
+
+
+def touch(path):
+    with open(path, "w", encoding="utf-8"):
+        pass
+
+
+def wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.05)
+
+
 def config(restarts=0):
     if "--nodes" not in sys.argv:
         return LaunchConfig(1, 1, 2, run_id="t", rdzv_backend="c10d", max_restarts=restarts,
@@ -102,6 +140,8 @@ def call(plant):
         settings["seed"] = 7
         forks = config(restarts=1 if name == "once" else 0)
         forks.start_method = "fork"
+        if name == "threads":
+            return one_outlives_the_other(forks)
         if name == "is_fork":
             with open(os.devnull, encoding="utf-8") as file:
                 return elastic_launch(forks, lambda held: is_fork(held))(file)

@@ -46,20 +46,21 @@ class Template:
         listener.bind(f"/proc/self/fd/{place}/forks")
         os.close(place)
         listener.listen(1024)
-        reads, self.life = os.pipe()
+        self.life, its = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                os.close(self.life)
-                _Serving(listener, reads, self).serve()
+                self.life.close()
+                _Serving(listener, its, self).serve()
             finally:
                 os._exit(0)
-        os.close(reads)
+        its.close()
         listener.close()
         return self
 
     def __exit__(self, *_):
-        os.close(self.life)
+        self.life.shutdown(socket.SHUT_RDWR)  # Forks of other threads may hold it as well.
+        self.life.close()
         os.waitpid(self.pid, 0)
 
 
@@ -130,7 +131,7 @@ class _Serving:
             waits += [self.listener, self.life] if self.life is not None else []
             ready = multiprocessing.connection.wait(waits)
             if self.life in ready:
-                os.close(self.life)
+                self.life.close()
                 self.life = None
                 self.listener.close()
             elif self.listener in ready:
@@ -182,7 +183,7 @@ class _Serving:
             other.close()
         self.listener.close()
         if self.life is not None:
-            os.close(self.life)
+            self.life.close()
         become(words)
         write(self.template.folder, record(self.template.function)(*self.template.args))
 
