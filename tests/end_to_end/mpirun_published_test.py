@@ -7,6 +7,7 @@ MPI's mpirun and of MPICH's mpiexec on the same hosts. `published_lines_test` ha
 
 import dataclasses
 import os
+import pathlib
 import re
 import shutil
 
@@ -101,6 +102,48 @@ class OnThreeHosts(hosts_test.SshTest):
                                   env=self.env)
         self.assertEqual(run.wait(60), 7, str(run))
         self.assert_nothing_left()
+
+
+# Each host's MPI and DeepSpeed run in a container whose sshd listens at 3022, and nowhere else.
+GAUDI = ("--allow-run-as-root --mca plm_rsh_args -p3022 --bind-to core --map-by ppr:4:socket:PE=6 "
+         "-np {ranks} --mca btl_tcp_if_include {network} --mca ras_base_launch_orted_on_hn 1 "
+         "--merge-stderr-to-stdout --prefix /opt/amazon/openmpi -H {hosts} -x PYTHONPATH -x MASTER_ADDR "
+         "-x MASTER_PORT -x GC_KERNEL_PATH -x PT_HPU_LAZY_MODE=0")
+
+
+class OnGaudisHosts(hosts_test.SshTest):
+    count = 3
+
+    def setUp(self):
+        super().setUp()
+        self.links = self.lab.folder / "links"
+        self.links.mkdir()
+        for name in ("mpirun", "deepspeed"):
+            (self.links / name).symlink_to(lab.HLAUNCH)
+        for node in self.nodes:
+            self.ssh.listen(node, 3022)
+
+    def assert_ranks(self, run, ranks):
+        self.assertEqual(run.wait(60), 0, str(run))
+        self.assertEqual(sorted(map(int, re.findall(r"rank (\d+) on node[12]\b", run.out))),
+                         list(range(ranks)), str(run))
+        self.assert_nothing_left()
+
+    def test_model_references_line_of_mpirun(self):
+        packages = {path.read_text(encoding="utf-8") for path in pathlib.Path(
+            "/sys/devices/system/cpu").glob("cpu*/topology/physical_package_id")}
+        ranks = 8 * max(1, len(packages))  # Two hosts, four for each socket.
+        line = GAUDI.format(ranks=ranks, network=f"{self.nodes[0].ip}/24",
+                            hosts=f"node1:{ranks // 2},node2:{ranks // 2}")
+        self.assert_ranks(self.nodes[0].start(self.links / "mpirun", *line.split(), *PROBE,
+                                              env={"PT_HPU_LAZY_MODE": "1"}), ranks)
+
+    def test_deepspeeds_line(self):
+        hostfile = self.lab.folder / "hosts"
+        hostfile.write_text("node1 slots=2\nnode2 slots=2\n", encoding="utf-8")
+        line = (f"--num_nodes 2 --num_gpus 2 --hostfile {hostfile} --ssh_port 3022 --no_local_rank "
+                f"--no_python --master_addr {self.nodes[1].ip}")
+        self.assert_ranks(self.nodes[0].start(self.links / "deepspeed", *line.split(), *PROBE), 4)
 
 
 if __name__ == "__main__":

@@ -62,9 +62,9 @@ class SshLab:
         for node in self.nodes:
             self._start_sshd(node)
 
-    def _start_sshd(self, node):
+    def _start_sshd(self, node, port=22):
         node.sshd = node.start(SSHD, "-D", "-e", "-f", node.folder / "sshd_config")
-        listens = [*node.enter(), "sh", "-c", "ss -Htln sport = 22 | grep -q ."]
+        listens = [*node.enter(), "sh", "-c", f"ss -Htln sport = {port} | grep -q ."]
         if not lab.poll(lambda: subprocess.run(listens).returncode == 0, 5):
             raise RuntimeError(f"sshd of {node.name} does not listen: {node.sshd}")
 
@@ -97,7 +97,7 @@ class SshLab:
         self.end_sshd(node)
         with (node.folder / "sshd_config").open("a", encoding="utf-8") as config:
             config.write("".join(f"Port {port}\n" for port in ports))
-        self._start_sshd(node)
+        self._start_sshd(node, ports[0])
 
     def end_sshd(self, node):
         os.kill(node.sshd.pid, signal.SIGKILL)
