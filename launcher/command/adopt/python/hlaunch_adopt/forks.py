@@ -14,12 +14,14 @@ multiprocessing, and tells the stand-in how it ended. It kills a rank whose stan
 """
 
 import ctypes
+import fcntl
 import multiprocessing
 import multiprocessing.connection
 import os
 import signal
 import socket
 import sys
+import traceback
 
 from torch.distributed.elastic.multiprocessing.errors import record
 
@@ -52,6 +54,8 @@ class Template:
             try:
                 self.life.close()
                 _Serving(listener, its, self).serve()
+            except Exception:  # pylint: disable=broad-except
+                traceback.print_exc()
             finally:
                 os._exit(0)
         its.close()
@@ -69,6 +73,7 @@ class _Rank:
 
     def __init__(self, link):
         self.link, self.process, self.received, self.fds = link, None, b"", []
+        self.end = None  # Readable once the process has ended.
 
     def take(self):
         """Reads what is there. Returns the words of a rank once they are complete; raises EOFError."""
@@ -78,9 +83,21 @@ class _Rank:
             return None
         self.received += self._receive()
         size = int.from_bytes(self.received[:4], "little")
-        if len(self.received) < 4 + size or len(self.received) < 4:
+        if len(self.received) < 4 or len(self.received) < 4 + size:
             return None
-        return self.received[4:].split(b"\0")[:-1]
+        return self.received[4:4 + size].split(b"\0")[:-1]
+
+    def begin(self, process):
+        """Starts the rank, and sends it the signals that came behind its words."""
+        self.process = process
+        process.start()
+        self.close_fds()
+        try:
+            self.end = os.pidfd_open(process.pid)
+        except (AttributeError, OSError):  # An old Python or kernel: what it forks holds that one, too.
+            self.end = process.sentinel
+        for number in self.received[4 + int.from_bytes(self.received[:4], "little"):]:
+            self.signal(number)
 
     def _receive(self):
         try:
@@ -106,6 +123,12 @@ class _Rank:
 
     def close(self):
         self.link.close()
+        self.close_fds()
+        if self.end is not None and self.end != self.process.sentinel:
+            os.close(self.end)
+        self.end = None
+
+    def close_fds(self):
         for fd in self.fds:
             os.close(fd)
         self.fds = []
@@ -127,7 +150,7 @@ class _Serving:
         signal.set_wakeup_fd(-1)  # It is the loop of the caller.
         while self.life is not None or self.ranks:
             waits = [rank.link for rank in self.ranks]
-            waits += [rank.process.sentinel for rank in self.ranks if rank.process]
+            waits += [rank.end for rank in self.ranks if rank.process]
             waits += [self.listener, self.life] if self.life is not None else []
             ready = multiprocessing.connection.wait(waits)
             if self.life in ready:
@@ -138,7 +161,7 @@ class _Serving:
                 self.ranks.append(_Rank(self.listener.accept()[0]))
             for rank in [rank for rank in self.ranks if rank.link in ready]:
                 self.hear(rank)
-            for rank in [rank for rank in self.ranks if rank.process and rank.process.sentinel in ready]:
+            for rank in [rank for rank in self.ranks if rank.process and rank.end in ready]:
                 self.ended(rank)
             if not any(rank.process for rank in self.ranks) and has_children():
                 kill_below(os.getpid())  # What ranks have left behind.
@@ -155,11 +178,7 @@ class _Serving:
             return
         if words is None:
             return
-        rank.process = multiprocessing.get_context("fork").Process(target=self.run, args=(rank, words))
-        rank.process.start()
-        for fd in rank.fds:
-            os.close(fd)
-        rank.fds = []
+        rank.begin(multiprocessing.get_context("fork").Process(target=self.run, args=(rank, words)))
 
     def ended(self, rank):
         rank.process.join()
@@ -177,10 +196,12 @@ class _Serving:
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != template or template == 1:
             os._exit(1)
-        for number, fd in enumerate(rank.fds):
-            os.dup2(fd, number)
+        own = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in rank.fds]
         for other in self.ranks:
             other.close()
+        for number, fd in enumerate(own):
+            os.dup2(fd, number)
+            os.close(fd)
         self.listener.close()
         if self.life is not None:
             self.life.close()
@@ -200,6 +221,7 @@ def become(words):
     for entry in entries:
         name, _, value = entry.partition(b"=")
         os.environb[name] = value
+    os.environ.pop("NCCL_ASYNC_ERROR_HANDLING", None)  # For torch before 2.2; a later one warns of it.
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.__stdout__ = stream(1)  # In a notebook they are others.
     sys.stderr = sys.__stderr__ = stream(2)
