@@ -201,10 +201,13 @@ class NodeLook::RankLook {
         snapshot_.groups.end(), own.groups.begin(),
         own.groups.begin() + static_cast<ptrdiff_t>(std::min(room, own.groups.size())));
     for (GroupSnapshot& group : snapshot_.groups) Complete(&group);
-    // A rank that waits for its device asks it again and again.
-    snapshot_.on_device =
-        snapshot_.busy && !snapshot_.child_works && (record.device_in_p2p || DeviceIsInside());
-    if (snapshot_.on_device) snapshot_.busy = false;
+    // A rank that waits for its device asks it again and again, or sleeps while threads that serve
+    // the device compute a little.
+    const bool device_works = record.device_in_p2p || DeviceIsInside();
+    snapshot_.on_device = spins_ && device_works && !snapshot_.child_works;
+    if (snapshot_.on_device || (device_works && !snapshot_.child_works && !moves_)) {
+      snapshot_.busy = false;
+    }
     snapshot_.in_p2p = record.in_p2p || own.in_p2p || (record.device_in_p2p && snapshot_.on_device);
   }
 
@@ -307,6 +310,8 @@ class NodeLook::RankLook {
     snapshot_.unheard.assign(activity.unheard.begin(), activity.unheard.end());
     const Duration apart = now_ - seen_at_;
     snapshot_.busy = seen_ && WasBusy(*seen_, activity, apart);
+    spins_ = seen_ && Spun(*seen_, activity, apart);
+    moves_ = seen_ && MovedMuch(*seen_, activity, apart);
     snapshot_.flows = seen_ && BytesFlowed(*seen_, activity, apart);
     seen_ = activity;
     seen_at_ = now_;
@@ -352,6 +357,8 @@ class NodeLook::RankLook {
   bool dumped_ = false;        // In this standstill.
   uint64_t moved_ = 0;         // Bytes moved while it stood still.
   uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
+  bool spins_ = false;         // As Spun and MovedMuch say of the last look.
+  bool moves_ = false;
   std::optional<RankActivity> seen_;
   std::optional<RankActivity> seen_below_;  // Of the processes that the rank has started.
   Instant seen_at_;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr uint64_t kMovedAtWork = 1 << 13;  // Bytes per second: a slow disk or line moves more.
 constexpr size_t kMaxBelow = 256;
-constexpr int kPartAtWork = 50;  // A fiftieth of one CPU: threads that only wake up need less.
+constexpr int kPartAtWork = 50;    // A fiftieth of one CPU: threads that only wake up need less.
+constexpr int kPartSpinning = 10;  // A tenth: those that serve a device need less.
 
 uint64_t NumberAfter(absl::string_view text, absl::string_view word) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -116,11 +117,19 @@ RankActivity ReadActivityOf(const std::vector<pid_t>& pids) {
 }
 
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart) {
+  return MovedMuch(before, now, apart) ||
+         (apart > Duration::zero() && (now.computed - before.computed) * kPartAtWork > apart);
+}
+
+bool MovedMuch(const RankActivity& before, const RankActivity& now, Duration apart) {
   if (apart <= Duration::zero()) return false;
   const double seconds = std::chrono::duration<double>(apart).count();
-  return (now.computed - before.computed) * kPartAtWork > apart ||
-         Growth(before.transferred, now.transferred) > seconds * kMovedAtWork ||
+  return Growth(before.transferred, now.transferred) > seconds * kMovedAtWork ||
          Growth(before.moved, now.moved) > seconds * kMovedAtWork;
+}
+
+bool Spun(const RankActivity& before, const RankActivity& now, Duration apart) {
+  return apart > Duration::zero() && (now.computed - before.computed) * kPartSpinning > apart;
 }
 
 bool BytesFlowed(const RankActivity& before, const RankActivity& now, Duration apart) {

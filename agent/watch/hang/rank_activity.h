@@ -44,6 +44,13 @@ uint64_t BytesMoved(pid_t pid);
 // not at work, because waiting costs little. Pure.
 bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart);
 
+// As WasBusy, but only for what it read, wrote, sent and received. Pure.
+bool MovedMuch(const RankActivity& before, const RankActivity& now, Duration apart);
+
+// True if it used so much of a CPU as a thread that asks something again and again, even if it
+// shares the CPU with others, and more than threads that wake up from time to time. Pure.
+bool Spun(const RankActivity& before, const RankActivity& now, Duration apart);
+
 // True if more bytes passed through its connections than those by which one that waits shows that
 // it is alive. Pure.
 bool BytesFlowed(const RankActivity& before, const RankActivity& now, Duration apart);

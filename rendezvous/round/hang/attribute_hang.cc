@@ -102,18 +102,40 @@ const RankWait* Widest(const Waits& waits, const std::set<Rank>& culprits) {
   return widest;
 }
 
+// Returns true if some rank is seen to wait for its device, because it spins. Where none is, ranks
+// that sleep until their devices are done look like those that are elsewhere.
+bool IsWaitingSeen(const Snapshots& snapshots, const Waits& waits) {
+  return std::any_of(waits.begin(), waits.end(), [&](const RankWait& wait) {
+    return wait.group->on_devices && snapshots.at(wait.rank)->on_device;
+  });
+}
+
 // Returns true if the rank itself waits, and not only its device.
 bool WaitsItself(const RankSnapshot& rank, const SharedGroup& group) {
   return !group.on_devices || rank.waits || rank.on_device;
 }
 
+// Returns true if the rank is known to do something else than to wait for its device.
+bool IsElsewhere(const RankSnapshot& rank) {
+  return IsStopped(rank) || rank.state == 'D' || rank.holds_interpreter || rank.busy;
+}
+
+// The ranks that others wait for.
+std::set<Rank> Awaited(const Waits& waits) {
+  std::set<Rank> awaited;
+  for (const RankWait& wait : waits) awaited.insert(wait.behind.begin(), wait.behind.end());
+  return awaited;
+}
+
 // Returns the ranks that others wait for and that wait for no other, as far as is known. A rank in
 // send, recv or the master store counts only if there is no other, or if it is stopped there.
 std::set<Rank> Sinks(const Snapshots& snapshots, const Waits& waits) {
-  std::set<Rank> sinks;
-  for (const RankWait& wait : waits) sinks.insert(wait.behind.begin(), wait.behind.end());
+  std::set<Rank> sinks = Awaited(waits);
+  const bool seen = IsWaitingSeen(snapshots, waits);
   for (const RankWait& wait : waits) {
-    if (!wait.behind.empty() && WaitsItself(*snapshots.at(wait.rank), *wait.group)) {
+    const RankSnapshot& rank = *snapshots.at(wait.rank);
+    const bool may_wait = !seen && !IsElsewhere(rank);
+    if (!wait.behind.empty() && (may_wait || WaitsItself(rank, *wait.group))) {
       sinks.erase(wait.rank);
     }
   }
@@ -165,6 +187,19 @@ std::string Progress(Rank rank, const std::vector<SharedGroup>& groups) {
   return absl::StrCat("/", rank, ":", calls, messages > 0 ? absl::StrCat("+", messages) : "");
 }
 
+// Unchanged until one of the culprits calls something. Who is a culprit may look different from
+// moment to moment where devices wait, so there it is about all ranks that others wait for.
+std::string HeldUp(const std::vector<SharedGroup>& groups, const Waits& waits,
+                   const std::set<Rank>& culprits) {
+  const bool on_devices = std::any_of(waits.begin(), waits.end(),
+                                      [](const RankWait& wait) { return wait.group->on_devices; });
+  std::string wavefront = "behind";
+  for (const Rank rank : on_devices ? Awaited(waits) : culprits) {
+    absl::StrAppend(&wavefront, Progress(rank, groups));
+  }
+  return wavefront;
+}
+
 HangVerdict Behind(const std::vector<SharedGroup>& groups, const Waits& waits,
                    const std::set<Rank>& sinks) {
   const RankWait& wait = *Widest(waits, sinks);
@@ -172,12 +207,11 @@ HangVerdict Behind(const std::vector<SharedGroup>& groups, const Waits& waits,
                             ? OnMessages(HangKind::kBehind, For(sinks, waits), waits)
                             : VerdictOn(HangKind::kBehind, *wait.group, *wait.call);
   verdict.culprits.assign(sinks.begin(), sinks.end());
-  verdict.wavefront = "behind";
-  for (const Rank rank : sinks) absl::StrAppend(&verdict.wavefront, Progress(rank, groups));
+  verdict.wavefront = HeldUp(groups, waits, sinks);
   return verdict;
 }
 
-HangVerdict Crossed(const Waits& waits) {
+HangVerdict Crossed(const std::vector<SharedGroup>& groups, const Waits& waits) {
   const RankWait& first = *std::find_if(waits.begin(), waits.end(), [](const RankWait& wait) {
     return wait.call != nullptr && !wait.behind.empty();
   });
@@ -190,6 +224,7 @@ HangVerdict Crossed(const Waits& waits) {
     verdict.calls.push_back({place, std::move(ranks)});
     absl::StrAppend(&verdict.wavefront, place, ";");
   }
+  if (first.group->on_devices) verdict.wavefront = HeldUp(groups, waits, {});
   return verdict;
 }
 
@@ -305,7 +340,7 @@ HangVerdict JudgePart(const std::vector<RankSnapshot>& ranks, const Snapshots& s
       return wait.call != nullptr && (!with_behind || !wait.behind.empty());
     });
   };
-  if (of_collectives(true)) return Crossed(waits);
+  if (of_collectives(true)) return Crossed(groups, waits);
   if (of_collectives(false)) return AllCame(snapshots, waits);
   HangVerdict verdict = OnMessages(HangKind::kPeers, waits, waits);
   for (const Rank rank : verdict.waiting) {

@@ -40,6 +40,7 @@ const std::vector<Recorder>& Recorders() {
       {"NCCL of torch 2.7 to 2.14", "nccl", true, true, true, false, true, "2.10"},
       {"NCCL with TORCH_NCCL_ENABLE_TIMING", "nccl", true, true, true, true, true, "2.10"},
       {"nccl2 of torch 2.15", "nccl2", true, true, true, false, true, "2.10"},
+      {"nccl2 whose ranks sleep", "nccl2", true, true, true, false, true, "2.10", true},
       {"gloo of torch 2.13 and later", "gloo", false, false, false, false, false, "2.10"},
       {"hlaunch", "hlaunch", false, false, false, false, false, ""}};
   return recorders;
@@ -232,7 +233,7 @@ std::vector<RankSnapshot> PlayedJob::Snapshots() {
                                    [](const Issued& issued) { return !issued.over; });
     const bool runs = !rank.ended && !rank.died;
     snapshot.place = rank.asleep ? "load (loader.py:88)" : "step (train.py:12)";
-    snapshot.on_device = recorder_.on_device && waits && runs && !rank.asleep;
+    snapshot.on_device = recorder_.on_device && !recorder_.sleeps && waits && runs && !rank.asleep;
     TakeRecord(rank, &snapshot);
     if (!recorder_.on_device && runs && waits && !IsCollective(rank.issued.back().step)) {
       snapshot.in_p2p = true;  // Its stack says so.

@@ -23,6 +23,7 @@ struct Recorder {
   bool started = false;      // Says that the device has begun.
   bool members = false;      // Says who is in a group.
   std::string version = "";  // Of the record.
+  bool sleeps = false;  // A rank that waits for its device sleeps, so nobody sees that it does.
 };
 
 // All that are known: of NCCL from 2.5 on, of nccl2, of gloo, and of hlaunch's own backend.

@@ -23,6 +23,19 @@ TEST(WasBusy, TellsByTheBytesSinceTheLastLook) {
   EXPECT_FALSE(WasBusy(before, now, std::chrono::hours(1)));
 }
 
+TEST(Spun, KnowsAThreadThatAsksAgainAndAgainFromThreadsThatWakeUp) {
+  RankActivity before, now;
+  now.computed = std::chrono::milliseconds(80);
+  EXPECT_FALSE(Spun(before, now, std::chrono::seconds(1)));
+  EXPECT_TRUE(WasBusy(before, now, std::chrono::seconds(1)));
+  EXPECT_FALSE(MovedMuch(before, now, std::chrono::seconds(1)));
+  now.computed = std::chrono::milliseconds(120);
+  EXPECT_TRUE(Spun(before, now, std::chrono::seconds(1)));
+  EXPECT_FALSE(Spun(before, now, Duration::zero()));
+  now.moved = 1 << 20;
+  EXPECT_TRUE(MovedMuch(before, now, std::chrono::seconds(1)));
+}
+
 TEST(WasBusy, SeesASlowDiskOrLine) {
   RankActivity before, now;
   now.moved = 20000;

@@ -371,6 +371,57 @@ TEST(AttributeHang, ExcusesNoRankByItsDeviceWhichIsNotSeenToWaitForIt) {
   EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
 }
 
+// Rank 2 sleeps before a call of tp for which rank 3 waits, and ranks 0 and 1 wait for both in a
+// call of all.
+std::vector<RankSnapshot> ChainOnDevices() {
+  const auto rank = [](Rank number, int64_t of_all, bool inside, int64_t of_tp) {
+    RankSnapshot snapshot = OnDevice(number, {Call(of_all, inside)});
+    if (number >= 2) {
+      snapshot.groups.push_back({"1", "tp", {2, 3}, {Call(of_tp, of_tp == 8)}, "nccl"});
+    }
+    snapshot.on_device = false;
+    return snapshot;
+  };
+  return {rank(0, 4, true, 0), rank(1, 4, true, 0), rank(2, 3, false, 7), rank(3, 3, false, 8)};
+}
+
+TEST(AttributeHang, TakesRanksThatSleepForWaitingWhereNoneIsSeenToSpin) {
+  std::vector<RankSnapshot> ranks = ChainOnDevices();
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2));
+  // What rank 3 does is no waiting.
+  ranks[3].busy = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+  ranks[3].busy = false;
+  ranks[3].state = 'T';
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+  ranks[3].state = 'D';
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+  ranks[3].state = 'S';
+  ranks[3].holds_interpreter = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+  ranks[3].holds_interpreter = false;
+  // Others are seen to spin, and rank 3 is not.
+  ranks[0].on_device = true;
+  EXPECT_THAT(AttributeHang(ranks).culprits, ElementsAre(2, 3));
+}
+
+TEST(AttributeHang, HoldsAStandstillOnDevicesForTheSameWhoeverSeemsToWait) {
+  std::vector<RankSnapshot> ranks = ChainOnDevices();
+  const std::string before = AttributeHang(ranks).wavefront;
+  ranks[0].on_device = true;
+  EXPECT_EQ(AttributeHang(ranks).wavefront, before);
+  ranks[2].groups[1].latest = {Call(8, true)};
+  EXPECT_NE(AttributeHang(ranks).wavefront, before);
+  // Crossed groups, too.
+  std::vector<RankSnapshot> crossed = {Snapshot(0, {{"1", "dp", {0, 1}, {Call(1, true)}, "nccl"}}),
+                                       Snapshot(1, {{"2", "tp", {0, 1}, {Call(1, true)}, "nccl"}})};
+  const HangVerdict verdict = AttributeHang(crossed);
+  EXPECT_EQ(verdict.kind, HangKind::kCrossed);
+  crossed[0].on_device = true;
+  EXPECT_THAT(AttributeHang(crossed).culprits, ElementsAre(1));
+  EXPECT_EQ(AttributeHang(crossed).wavefront, verdict.wavefront);
+}
+
 TEST(AttributeHang, ComparesOnlyTheFirstCallThatIsNotOver) {
   // Rank 2 has left out a call, so all of its later ones differ as well.
   std::vector<RankSnapshot> ranks = {OnDevice(0, {Call(4, true), Call(5, true, "broadcast")}),
