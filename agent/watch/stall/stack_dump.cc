@@ -123,11 +123,13 @@ struct StackDump::State : std::enable_shared_from_this<State> {
     const ProcessEntry& process = targets[found.size()].process;
     found.push_back({ReadProcess(process.pid).value_or(process).ToString(), "", ""});
     const std::string number = absl::StrCat(pid());
-    // Tries with C's frames first, and without them if that fails.
-    Run("py-spy", {py_spy, "dump", "--native", "--pid", number}, [this, number] {
+    // Tries with C's frames first, and without them if that fails. Only by its whole name is a
+    // library's file told from the user's.
+    const std::string whole = "--full-filenames";
+    Run("py-spy", {py_spy, "dump", "--native", "--pid", number, whole}, [this, number, whole] {
       if (py_spy_missing) return AskIt();
       if (MonotonicClock().Now() < deadline) found.back().problem.clear();
-      Run("py-spy", {py_spy, "dump", "--pid", number}, [this] { AskIt(); });
+      Run("py-spy", {py_spy, "dump", "--pid", number, whole}, [this] { AskIt(); });
     });
   }
 

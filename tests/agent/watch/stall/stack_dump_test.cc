@@ -82,6 +82,15 @@ TEST_F(StackDumpTest, TakesWhatPySpyShows) {
             std::vector<std::string>{absl::StrCat("--pid (train.py:", child.process().pid(), ")")});
 }
 
+TEST_F(StackDumpTest, AsksPySpyForTheWholeNamesOfFiles) {
+  MakeTool("py-spy",
+           "echo 'Thread 1 (idle): \"MainThread\"'; case \"$*\" in *--full-filenames*) "
+           "echo '    match (/usr/lib/python3.11/re/__init__.py:166)';; esac");
+  Child child(Sleep());
+  EXPECT_EQ(SummarizeStacks(Dump(child.process().pid()).text).frames,
+            std::vector<std::string>{"match (/usr/lib/python3.11/re/__init__.py:166)"});
+}
+
 TEST_F(StackDumpTest, AsksPySpyWithoutTheFramesOfCWhereThoseCannotBeHad) {
   MakeTool("py-spy",
            "[ $2 = --native ] && exit 1; echo 'Thread 1 (idle): \"MainThread\"'; "
