@@ -211,6 +211,40 @@ HangVerdict Behind(const std::vector<SharedGroup>& groups, const Waits& waits,
   return verdict;
 }
 
+// All wait for each other. Returns who waits for a message while more wait for those ranks in one
+// collective: then the message is what differs from most.
+std::optional<HangVerdict> MessageInsteadOfCollective(const std::vector<SharedGroup>& groups,
+                                                      const Waits& waits) {
+  const RankWait* collective = nullptr;
+  Waits messages;
+  std::set<Rank> apart;
+  for (const RankWait& wait : waits) {
+    if (wait.behind.empty()) continue;
+    if (wait.call == nullptr) {
+      messages.push_back(wait);
+      apart.insert(wait.rank);
+    } else if (collective == nullptr) {
+      collective = &wait;
+    } else if (collective->group != wait.group ||
+               collective->call->sequence != wait.call->sequence) {
+      return std::nullopt;
+    }
+  }
+  if (collective == nullptr || messages.empty()) return std::nullopt;
+  HangVerdict verdict = VerdictOn(HangKind::kBehind, *collective->group, *collective->call);
+  const std::vector<Rank>& behind = collective->behind;
+  if (verdict.waiting.size() <= apart.size() ||
+      !std::equal(behind.begin(), behind.end(), apart.begin(), apart.end())) {
+    return std::nullopt;
+  }
+  verdict.culprits = behind;
+  verdict.wavefront = HeldUp(groups, waits, apart);
+  for (const RankWait& wait : messages) {
+    verdict.calls.push_back({DescribeWait(wait, waits), {wait.rank}});
+  }
+  return verdict;
+}
+
 HangVerdict Crossed(const std::vector<SharedGroup>& groups, const Waits& waits) {
   const RankWait& first = *std::find_if(waits.begin(), waits.end(), [](const RankWait& wait) {
     return wait.call != nullptr && !wait.behind.empty();
@@ -340,6 +374,7 @@ HangVerdict JudgePart(const std::vector<RankSnapshot>& ranks, const Snapshots& s
       return wait.call != nullptr && (!with_behind || !wait.behind.empty());
     });
   };
+  if (auto message = MessageInsteadOfCollective(groups, waits)) return *std::move(message);
   if (of_collectives(true)) return Crossed(groups, waits);
   if (of_collectives(false)) return AllCame(snapshots, waits);
   HangVerdict verdict = OnMessages(HangKind::kPeers, waits, waits);

@@ -576,6 +576,28 @@ TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
   EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
 }
 
+TEST(AttributeHang, NamesWhoWaitsForAMessageWhileMostAreInACollective) {
+  std::vector<RankSnapshot> ranks;
+  for (Rank rank = 0; rank < 4; ++rank) ranks.push_back(OnDevice(rank, {Call(4, rank != 2)}));
+  ranks[2].groups[0].latest = {Call(3, false)};
+  ranks[2].groups[0].peers = {{3, kReceives, 1, 1}};
+  const HangVerdict verdict = AttributeHang(ranks);
+  EXPECT_EQ(verdict.kind, HangKind::kBehind);
+  EXPECT_THAT(verdict.culprits, ElementsAre(2));
+  EXPECT_THAT(
+      DescribeStandstill(verdict, ranks),
+      HasSubstr("The devices of 3 of 4 ranks are in all_reduce number 4 of default_pg "
+                "([4] Float);\n  rank 2: in recv from rank 3, which is in all_reduce number "
+                "4 of default_pg\n  rank 2 (node0, local rank 2, pid 102) has not come to "
+                "it: it waits for its device"));
+  // As many are in the message as in the collective.
+  ranks.resize(3);
+  ranks[0].groups[0].latest = {Call(3, false)};
+  ranks[0].groups[0].peers = {{1, kReceives, 1, 1}};
+  ranks[2].groups[0].peers = {{1, kReceives, 1, 1}};
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kCrossed);
+}
+
 TEST(AttributeHang, ExcusesARankByAMessageOnlyIfItWaitsForItItself) {
   // Rank 1 has handed its device a recv from rank 0, and rank 0 waits for it in a collective.
   std::vector<RankSnapshot> ranks = {OnDevice(0, {Call(4, true)}), OnDevice(1, {Call(3, false)})};
