@@ -368,6 +368,17 @@ std::vector<std::string> RecorderQuestions(absl::string_view handlers) {
   return questions;
 }
 
+std::string BriefQuestion(absl::string_view whole, absl::string_view handlers) {
+  constexpr absl::string_view kWithout = "includecollectives=false";
+  if (absl::StrContains(whole, '?')) return absl::StrCat(whole, "&", kWithout);
+  if (absl::StartsWith(whole, "dump_")) return absl::StrCat(whole, "?", kWithout);
+  const Json list = ParseJson(handlers);  // Gloo's recorder always tells all.
+  const bool has_own = list.is_array() &&
+                       std::any_of(list.begin(), list.end(),
+                                   [](const Json& one) { return WordOf(one) == kProgressHandler; });
+  return has_own && whole == "fr_trace_json" ? std::string(kProgressHandler) : "";
+}
+
 absl::string_view FlightProgress(absl::string_view json) {
   const size_t status = json.rfind("\"pg_status\"");
   return status == json.npos ? json : json.substr(status);

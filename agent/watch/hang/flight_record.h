@@ -34,6 +34,14 @@ std::optional<FlightRecord> ParseFlightRecord(absl::string_view json);
 // dump_nccl_trace_json up to torch 2.14. If `handlers` is no list, only the first is asked.
 std::vector<std::string> RecorderQuestions(absl::string_view handlers);
 
+// The tap's own handler: tells how many collectives each group on CPUs has called. It needs the
+// interpreter's lock, and does not count messages.
+inline constexpr absl::string_view kProgressHandler = "hlaunch_progress";
+
+// Returns the question that a control server with these handlers answers with the state of a record
+// instead of the `whole`; empty if there is none.
+std::string BriefQuestion(absl::string_view whole, absl::string_view handlers);
+
 // Returns a part of `json` that changes with every collective and is found without parsing the
 // rest.
 absl::string_view FlightProgress(absl::string_view json);

@@ -30,6 +30,8 @@ namespace hlaunch {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(15);
+constexpr Duration kPythonLimit = std::chrono::seconds(1);
+constexpr size_t kLongRecord = 1 << 14;  // Shorter ones cost next to nothing.
 
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -72,32 +74,56 @@ class NodeLook::RankLook {
     }
   }
 
-  void Begin(std::function<void()> done) {
+  // Finds out whether the rank has moved on since the last time.
+  void Glance(std::function<void()> done) {
     done_ = std::move(done);
     now_ = MonotonicClock().Now();
+    stopped_ = false;
     if (!alive_ || snapshot_.pid == 0) return End();
     server_ = FindTapServer(plan_.tap, snapshot_.rank, snapshot_.pid);
     if (still_) moved_ += BytesMoved(server_) - moved_before_;
     if (server_ == 0) {
-      LookAtProcess(snapshot_.pid);
-      still_ = now_ - started_ >= plan_.patience && !snapshot_.busy && IsPython(snapshot_.pid);
+      still_ = now_ - started_ >= plan_.patience && IsPython(snapshot_.pid);
       return End();
     }
     const std::optional<ProcessEntry> process = ReadProcess(server_);
-    if (process && (process->state == 'T' || process->state == 't')) return NoteStopped();
+    stopped_ = process && (process->state == 'T' || process->state == 't');
+    if (stopped_) still_ = true;
     records_ = Records();
-    if (asked_ == server_ && !snapshot_.groups.empty()) return AskRecorder(0);
+    glance_now_.clear();
+    by_python_ = late_now_ = false;
+    if (stopped_) return End();
+    if (asked_ == server_ && called_) return plan_.closely ? End() : AskBriefly(0);
     // What a program loads later may bring a recorder.
     Ask("", [this](const Answer& handlers) {
       records_.answered = !absl::IsDeadlineExceeded(handlers.status());
-      if (!records_.answered) return OnRecords();
+      if (!records_.answered) return OnGlance();
       if (asked_ != server_) too_long_.clear();
       asked_ = server_;
-      questions_ = RecorderQuestions(handlers.ok() ? *handlers : "");
-      std::erase_if(questions_, [this](const auto& one) { return too_long_.count(one) > 0; });
-      snapshot_.hidden = !too_long_.empty();
-      AskRecorder(0);
+      TakeQuestions(handlers.ok() ? *handlers : "");
+      plan_.closely ? End() : AskBriefly(0);
     });
+  }
+
+  // Then looks at it closely, since some rank has not.
+  void Look(std::function<void()> done) {
+    done_ = std::move(done);
+    if (!alive_ || snapshot_.pid == 0) return End();
+    if (server_ == 0) {
+      LookAtProcess(snapshot_.pid);
+      still_ = still_ && !snapshot_.busy;
+      return End();
+    }
+    if (stopped_) return NoteStopped();
+    if (!records_.answered) return OnRecords();
+    records_ = Records();
+    AskRecorder(0);
+  }
+
+  // Forgets what was seen of the process: it was long ago at the next close look.
+  void LookAway() {
+    seen_.reset();
+    seen_below_.reset();
   }
 
   bool still() const { return alive_ && still_; }
@@ -109,8 +135,12 @@ class NodeLook::RankLook {
   using Answer = absl::StatusOr<std::string>;
 
   void Ask(const std::string& what, std::function<void(Answer)> then) {
+    Ask(what, std::move(then), plan_.answer_limit);
+  }
+
+  void Ask(const std::string& what, std::function<void(Answer)> then, Duration limit) {
     request_.emplace(loop_, TapSocketPath(plan_.tap, snapshot_.rank, server_), what,
-                     std::move(then), plan_.answer_limit);
+                     std::move(then), limit);
   }
 
   // A stopped process would leave the question unanswered.
@@ -128,9 +158,88 @@ class NodeLook::RankLook {
     std::optional<FlightRecord> record;  // Of all together.
   };
 
+  struct Question {
+    std::string whole;     // Has the whole record as its answer.
+    std::string brief;     // Tells only how far the rank is; empty if there is no such question.
+    bool is_long = false;  // The record is.
+  };
+
+  void TakeQuestions(const std::string& handlers) {
+    const std::vector<Question> before = std::move(questions_);
+    questions_.clear();
+    for (const std::string& whole : RecorderQuestions(handlers)) {
+      if (too_long_.count(whole) > 0) continue;
+      const auto known = std::find_if(before.begin(), before.end(),
+                                      [&](const auto& one) { return one.whole == whole; });
+      questions_.push_back(
+          known != before.end() ? *known : Question{whole, BriefQuestion(whole, handlers), false});
+    }
+    snapshot_.hidden = !too_long_.empty();
+  }
+
+  void AskBriefly(size_t number) {
+    if (number == questions_.size()) return OnGlance();
+    const Question& question = questions_[number];
+    const bool by_python = question.brief == kProgressHandler;
+    const bool briefly =
+        question.is_long && !question.brief.empty() && (!by_python || (MayAskPython() && !late_));
+    const auto then = [=, this](const Answer& answer) {
+      const bool in_time = !absl::IsDeadlineExceeded(answer.status());
+      if (briefly && !answer.ok() && (in_time || by_python)) {
+        // A server that does not know the question never will; Python may hold its lock.
+        in_time ? questions_[number].brief.clear() : void(late_ = late_now_ = true);
+        return AskBriefly(number);
+      }
+      if (absl::IsResourceExhausted(answer.status())) {
+        NoteTooLong(number);
+        return AskBriefly(number);
+      }
+      if (!answer.ok() && !absl::IsNotFound(answer.status())) {
+        records_.answered = false;
+        return OnGlance();
+      }
+      by_python_ = by_python_ || (briefly && by_python);
+      if (answer.ok()) NoteProgress(number, briefly, *answer);
+      AskBriefly(number + 1);
+    };
+    Ask(briefly ? question.brief : question.whole, then,
+        briefly && by_python ? std::min(kPythonLimit, plan_.answer_limit) : plan_.answer_limit);
+  }
+
+  void NoteProgress(size_t number, bool briefly, const std::string& answer) {
+    Question& question = questions_[number];
+    if (briefly && answer.size() > kLongRecord) question.brief.clear();  // It was not understood.
+    const bool by_python = briefly && question.brief == kProgressHandler;
+    absl::StrAppend(&glance_now_, by_python ? answer : FlightProgress(answer));
+    question.is_long = briefly || answer.size() > kLongRecord;
+    if (!briefly && (!snapshot_.recorded || !called_)) {
+      const std::optional<FlightRecord> record = ParseFlightRecord(answer);
+      snapshot_.recorded = snapshot_.recorded || record;
+      called_ = called_ || (record && !record->groups.empty());
+    }
+  }
+
+  void OnGlance() {
+    const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
+    called_ = called_ || !own.groups.empty();
+    absl::StrAppend(&glance_now_, own.progress);
+    const bool known = std::exchange(known_, snapshot_.recorded);
+    still_ = known && (!records_.answered || glance_now_ == glance_);
+    if (records_.answered) glance_ = glance_now_;
+    if (!still_) NoteMoved();
+    End();
+  }
+
+  void NoteMoved() {
+    still_since_ = now_;
+    late_ = late_now_;
+    snapshot_.place.clear();
+    snapshot_.holds_interpreter = snapshot_.waits = snapshot_.in_store = dumped_ = false;
+  }
+
   void AskRecorder(size_t number) {
     if (number == questions_.size()) return OnRecords();
-    Ask(questions_[number], [this, number](const Answer& json) {
+    Ask(questions_[number].whole, [this, number](const Answer& json) {
       if (absl::IsResourceExhausted(json.status())) {
         NoteTooLong(number);
         return AskRecorder(number);
@@ -146,7 +255,7 @@ class NodeLook::RankLook {
 
   // Such a record takes too long to read, so the server is not asked for it again.
   void NoteTooLong(size_t number) {
-    too_long_.insert(questions_[number]);
+    too_long_.insert(questions_[number].whole);
     questions_.erase(questions_.begin() + static_cast<ptrdiff_t>(number));
     if (std::exchange(snapshot_.hidden, true)) return;
     LogWarning(absl::StrCat("the flight record of rank ", snapshot_.rank,
@@ -176,13 +285,11 @@ class NodeLook::RankLook {
     const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
     const std::string progress =
         records_.answered ? absl::StrCat(records_.progress, own.progress) : progress_;
-    still_ = snapshot_.recorded && progress == progress_;
-    if (!still_) {
-      progress_ = progress;
-      still_since_ = now_;
-      snapshot_.place.clear();
-      snapshot_.holds_interpreter = snapshot_.waits = snapshot_.in_store = dumped_ = false;
-    }
+    // What Python tells briefly leaves out messages.
+    const bool same = progress == progress_ || !(by_python_ || plan_.closely);
+    still_ = same && (plan_.closely ? snapshot_.recorded : still_);
+    progress_ = progress;
+    if (!still_) NoteMoved();
     LookAtProcess(server_);
     if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
     if (!still_ || !records_.answered) return End();
@@ -346,11 +453,19 @@ class NodeLook::RankLook {
   bool alive_ = true;
   bool still_ = false;
   pid_t server_ = 0;
-  pid_t asked_ = 0;                     // The server that has told its questions.
-  std::vector<std::string> questions_;  // That its recorders answer.
-  std::set<std::string> too_long_;      // Of these, that are not asked any more.
+  pid_t asked_ = 0;                  // The server that has told its questions.
+  std::vector<Question> questions_;  // That its recorders answer.
+  std::set<std::string> too_long_;   // Of these, that are not asked any more.
   Records records_;
-  std::string progress_;  // The counters of the flight recorders.
+  std::string progress_;    // The counters of the flight recorders.
+  std::string glance_;      // How far the rank was at the last glance.
+  std::string glance_now_;  // The same, at the one in progress.
+  bool known_ = false;      // At the last glance a recorder had answered.
+  bool called_ = false;     // Some recorder has seen a call.
+  bool by_python_ = false;  // Python has told a part of the glance.
+  bool late_ = false;       // Python has not told in time, and is not asked before the rank moves.
+  bool late_now_ = false;   // The same, at this glance.
+  bool stopped_ = false;    // At this glance.
   Instant started_;
   Instant still_since_;
   Instant now_;                // When the look began.
@@ -396,15 +511,30 @@ void NodeLook::Ended(int local_rank, bool succeeded) {
 
 void NodeLook::Begin(std::function<void()> done) {
   done_ = std::move(done);
+  for_all_ = [this] { LookClosely(); };
   under_way_ = plan_.workers + 1;
-  for (const auto& rank : ranks_) rank->Begin([this] { Finish(); });
+  for (const auto& rank : ranks_) rank->Glance([this] { Finish(); });
+  Finish();
+}
+
+void NodeLook::LookClosely() {
+  const bool close = plan_.closely || std::any_of(ranks_.begin(), ranks_.end(),
+                                                  [](const auto& rank) { return rank->still(); });
+  for_all_ = [this] {
+    const std::function<void()> done = std::exchange(done_, nullptr);
+    done();
+  };
+  under_way_ = close ? plan_.workers + 1 : 1;
+  for (const auto& rank : ranks_) {
+    close ? rank->Look([this] { Finish(); }) : rank->LookAway();
+  }
   Finish();
 }
 
 void NodeLook::Finish() {
   if (--under_way_ > 0) return;
-  const std::function<void()> done = std::exchange(done_, nullptr);
-  done();
+  const std::function<void()> next = std::exchange(for_all_, nullptr);
+  next();
 }
 
 bool NodeLook::still() const {

@@ -33,6 +33,7 @@ struct LookPlan {
   std::string tools;    // As in StackDump.
   Duration answer_limit = TapRequest::kLimit;      // For one question to a rank.
   Duration dump_limit = std::chrono::seconds(10);  // For a debugger.
+  bool closely = false;  // Also while all ranks go on: a person wants to know.
 };
 
 // The plan for the workers of one round. Pure.
@@ -40,8 +41,8 @@ LookPlan PlanLook(const Assignment& assignment, const WorkerSpec& spec, const No
 
 // Looks at the workers of this node from time to time and remembers what it saw: their flight
 // records from torch, and while they stand still also what the kernel knows of them, whether they
-// wait for the master store, and where in the code they are. A rank that goes on is asked only for
-// its flight record.
+// wait for the master store, and where in the code they are. While all ranks go on, each is asked
+// only how far it is.
 //
 // Belongs to the loop thread. The destructor gives up and calls nothing.
 class NodeLook {
@@ -73,11 +74,13 @@ class NodeLook {
 
  private:
   class RankLook;
+  void LookClosely();
   void Finish();
 
   const LookPlan plan_;
   std::vector<std::unique_ptr<RankLook>> ranks_;
   int under_way_ = 0;
+  std::function<void()> for_all_;  // What follows once all ranks are looked at.
   std::function<void()> done_;
 };
 

@@ -32,6 +32,7 @@ bool IsWanted(const RankQuestion& question, Rank rank) {
 
 LookPlan ForAPerson(LookPlan plan) {
   plan.patience = Duration::zero();
+  plan.closely = true;
   plan.answer_limit = std::chrono::seconds(2);
   plan.dump_limit = std::chrono::seconds(3);
   return plan;

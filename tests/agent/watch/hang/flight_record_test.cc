@@ -205,6 +205,19 @@ TEST(RecorderQuestions, AskEachRecorderThatIsThere) {
               IsEmpty());
 }
 
+TEST(BriefQuestion, LeavesOutTheCallsWhereTheServerCan) {
+  EXPECT_EQ(BriefQuestion("dump_nccl_trace_json", "[]"),
+            "dump_nccl_trace_json?includecollectives=false");
+  EXPECT_EQ(BriefQuestion("fr_trace_json?backend=nccl2", "[]"),
+            "fr_trace_json?backend=nccl2&includecollectives=false");
+  // Gloo's recorder has no such question.
+  EXPECT_EQ(BriefQuestion("fr_trace_json", R"(["fr_trace_json","hlaunch_progress"])"),
+            kProgressHandler);
+  EXPECT_EQ(BriefQuestion("fr_trace_json", R"(["fr_trace_json"])"), "");
+  EXPECT_EQ(BriefQuestion("fr_trace_json", "no list"), "");
+  EXPECT_EQ(BriefQuestion("torchcomms_fr_trace_json", R"(["hlaunch_progress"])"), "");
+}
+
 TEST(ParseFlightRecord, TellsCallsToSingleRanksApart) {
   const auto record = ParseFlightRecord(Record({Entry("0", 0, false, true)}));
   ASSERT_TRUE(record);

@@ -14,12 +14,15 @@
 #include <chrono>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/watch/hang/tap.h"
@@ -37,12 +40,14 @@ constexpr char kRecord[] =
     R"("retired":true,"state":"scheduled"}],"pg_config":{},)"
     R"("pg_status":{"0":{"last_enqueued_collective":"3"}},"version":"2.10"})";
 
-// The server of a rank whose interpreter is held: what needs it is never answered. The process of
-// the rank is this one.
-class HeldRank {
+// The control server of rank 0, whose process is this one.
+class FakeServer {
  public:
-  explicit HeldRank(const std::string& tap, std::string record = kRecord)
-      : record_(std::move(record)), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+  // Has `answer` answer each request; if it is empty there is no such question. A request without a
+  // value is never answered.
+  using Answerer = std::function<std::optional<std::string>(absl::string_view request)>;
+  FakeServer(const std::string& tap, Answerer answer)
+      : answer_(std::move(answer)), listener_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     const std::string path = TapSocketPath(tap, 0, ::getpid());
@@ -51,12 +56,10 @@ class HeldRank {
     EXPECT_EQ(::listen(listener_.get(), 8), 0);
     thread_ = std::thread([this] { Serve(); });
   }
-  ~HeldRank() {
+  ~FakeServer() {
     ::shutdown(listener_.get(), SHUT_RDWR);
     thread_.join();
   }
-
-  int records() const { return records_; }
 
  private:
   void Serve() {
@@ -66,21 +69,14 @@ class HeldRank {
       if (!peer.valid()) return;
       char question[1024] = "";
       if (::read(peer.get(), question, sizeof question - 1) <= 0) continue;
-      const absl::string_view asked(question);
-      std::string body;
-      if (asked.find("GET /handler/ ") == 0) {
-        body = R"(["fr_trace_json"])";
-      } else if (asked.find("fr_trace_json") != asked.npos) {
-        body = record_;
-        ++records_;
-      } else if (asked.find("wait_counter_values") != asked.npos) {
-        body = "{}";
-      } else {
+      const std::optional<std::string> body = answer_(question);
+      if (!body) {
         waiting.push_back(std::move(peer));
         continue;
       }
       const std::string answer =
-          absl::StrCat("HTTP/1.1 200 OK\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+          absl::StrCat("HTTP/1.1 ", body->empty() ? "404 Not Found" : "200 OK",
+                       "\r\nContent-Length: ", body->size(), "\r\n\r\n", *body);
       const ssize_t sent = ::send(peer.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
       // The asker does, on a busy machine or if there is too much.
       const bool gave_up = (sent < 0 && errno == EPIPE) || answer.size() > 8 << 20;
@@ -88,10 +84,34 @@ class HeldRank {
     }
   }
 
-  const std::string record_;
+  const Answerer answer_;
   const UniqueFd listener_;
-  std::atomic<int> records_ = 0;  // That were asked for.
   std::thread thread_;
+};
+
+// The server of a rank whose interpreter is held: what needs it is never answered.
+class HeldRank {
+ public:
+  explicit HeldRank(const std::string& tap, std::string record = kRecord)
+      : record_(std::move(record)),
+        server_(tap, [this](absl::string_view asked) { return Answer(asked); }) {}
+
+  int records() const { return records_; }
+
+ private:
+  std::optional<std::string> Answer(absl::string_view asked) {
+    if (absl::StartsWith(asked, "GET /handler/ ")) return R"(["fr_trace_json"])";
+    if (asked.find("fr_trace_json") != asked.npos) {
+      ++records_;
+      return record_;
+    }
+    if (asked.find("wait_counter_values") != asked.npos) return "{}";
+    return std::nullopt;
+  }
+
+  const std::string record_;
+  std::atomic<int> records_ = 0;  // That were asked for.
+  FakeServer server_;
 };
 
 void LookOnce(asio::io_context& loop, NodeLook& look) {
@@ -129,6 +149,110 @@ TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
   EXPECT_GT(looks, 1);
   EXPECT_TRUE(look.snapshots()[0].holds_interpreter);
   EXPECT_EQ(look.snapshots()[0].place, "work (train.py:3)");
+}
+
+// The server of a rank with a long record of NCCL's.
+class LongRecord {
+ public:
+  explicit LongRecord(const std::string& tap, bool knows_brief)
+      : knows_brief_(knows_brief),
+        server_(tap, [this](absl::string_view asked) { return Answer(asked); }) {}
+
+  std::atomic<int> number = 3;  // Of the last call.
+  std::atomic<int> whole = 0;   // How often the whole record was asked for.
+  std::atomic<int> brief = 0;
+
+ private:
+  std::string Answer(absl::string_view asked) {
+    if (absl::StartsWith(asked, "GET /handler/ ")) return R"(["dump_nccl_trace_json"])";
+    if (asked.find("wait_counter_values") != asked.npos) return "{}";
+    if (asked.find("dump_nccl_trace_json") == asked.npos) return "";
+    const bool briefly = asked.find("?includecollectives=false") != asked.npos;
+    ++(briefly ? brief : whole);
+    if (briefly && !knows_brief_) return "";
+    const std::string status =
+        absl::StrCat(R"("pg_config":{},"pg_status":{"0":{"last_enqueued_collective":)",
+                     number.load(), R"(}},"version":"2.10"})");
+    if (briefly) return absl::StrCat("{", status);
+    std::string entries;
+    for (int i = 0; i < 300; ++i) {
+      absl::StrAppend(&entries, i == 0 ? "" : ",", R"({"record_id":)", i,
+                      R"(,"collective_seq_id":3,"process_group":["0","default_pg"],)"
+                      R"("profiling_name":"nccl:all_reduce","retired":true,"state":"completed"})");
+    }
+    return absl::StrCat(R"({"entries":[)", entries, "],", status);
+  }
+
+  const bool knows_brief_;
+  FakeServer server_;
+};
+
+LookPlan OneWorker(const Tap& tap) {
+  LookPlan plan;
+  plan.tap = tap.directory();
+  plan.workers = 1;
+  plan.patience = std::chrono::hours(1);
+  plan.answer_limit = std::chrono::seconds(60);
+  return plan;
+}
+
+TEST(NodeLook, AsksARankThatGoesOnOnlyHowFarItIs) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  LongRecord rank(tap->directory(), /*knows_brief=*/true);
+  NodeLook look(loop, OneWorker(*tap));
+  look.Started(0, ::getpid());
+  for (int i = 0; i < 5; ++i, ++rank.number) {
+    LookOnce(loop, look);
+    EXPECT_FALSE(look.still());
+  }
+  EXPECT_EQ(rank.whole, 1);
+  EXPECT_EQ(rank.brief, 4);
+  --rank.number;
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
+  EXPECT_EQ(rank.whole, 2);
+  ASSERT_EQ(look.snapshots()[0].groups.size(), 1u);
+  EXPECT_EQ(look.snapshots()[0].groups[0].latest.back().sequence, 3);
+  ++rank.number;
+  LookOnce(loop, look);
+  EXPECT_FALSE(look.still());
+  EXPECT_EQ(rank.whole, 2);
+}
+
+TEST(NodeLook, AsksForTheWholeRecordWhereTheServerKnowsNoOtherQuestion) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  LongRecord rank(tap->directory(), /*knows_brief=*/false);
+  NodeLook look(loop, OneWorker(*tap));
+  look.Started(0, ::getpid());
+  for (int i = 0; i < 5; ++i, ++rank.number) {
+    LookOnce(loop, look);
+    EXPECT_FALSE(look.still());
+  }
+  EXPECT_EQ(rank.whole, 5);
+  EXPECT_EQ(rank.brief, 1);
+  --rank.number;
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
+}
+
+TEST(NodeLook, LooksCloselyAtARankThatGoesOnForAPerson) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  LongRecord rank(tap->directory(), /*knows_brief=*/true);
+  LookPlan plan = OneWorker(*tap);
+  plan.closely = true;
+  NodeLook look(loop, plan);
+  look.Started(0, ::getpid());
+  LookOnce(loop, look);
+  ++rank.number;
+  LookOnce(loop, look);
+  EXPECT_FALSE(look.still());
+  EXPECT_EQ(rank.whole, 2);
+  EXPECT_EQ(look.snapshots()[0].groups.size(), 1u);
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
 }
 
 TEST(NodeLook, AsksOnlyOnceForARecordThatIsTooLong) {
