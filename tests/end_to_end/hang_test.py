@@ -170,7 +170,7 @@ class HangsOnDevices(jobs.JobTest):
     def test_the_device_on_which_a_call_does_not_end_is_named(self):
         self.hangs("device", "All 3 ranks have called all_reduce number 4 of default_pg .* has "
                              "ended on 2 of their devices",
-                   r"rank 2 \(.*\) waits for its device in synchronize \(device_worker.py:")
+                   r"rank 2 \(.*\) waits for its device in synchronize \(played_device.py:")
 
     def test_a_rank_whose_message_is_missing_is_named(self):
         self.hangs("receive", "The devices of ranks 0,1 wait for other ranks, in send or recv;",
