@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "agent/workers/fork_server/python_side.h"
 #include "launcher/environment/python/find_python.h"
+#include "launcher/text/printable.h"
 #include "nlohmann/json.hpp"
 
 namespace hlaunch {
@@ -23,6 +24,10 @@ constexpr Duration kPatience = std::chrono::seconds(10);
 constexpr char kMark[] =
     "hlaunch's answer: ";  // Before it stands what the user's own start prints.
 constexpr char kListMark[] = "hlaunch's list: ";  // Then those of its arguments that are installed.
+constexpr char kLostMark[] =
+    "hlaunch's lost links: ";  // Then the names of adopted links that were replaced.
+constexpr char kTorchrunMark[] =
+    "hlaunch's torchrun: ";  // Then the path of a torchrun that is not hlaunch.
 constexpr char kQuestion[] =
     "import os, sys\n"
     "from importlib.util import find_spec\n"
@@ -37,6 +42,20 @@ constexpr char kQuestion[] =
     "    find_spec('hlaunch_adopt') or find_spec('hlaunch_autoload'))\n"
     "print(\"hlaunch's answer: \" + '%d.%d.%d' % sys.version_info[:3], torch,\n"
     "      'adopted' if adopted else '')\n"
+    "try:\n"
+    "    import json, shutil, sysconfig\n"
+    "    def is_hlaunch(path):\n"
+    "        return os.path.basename(os.path.realpath(path)) == 'hlaunch'\n"
+    "    path = shutil.which('torchrun')\n"
+    "    if path and not is_hlaunch(path):\n"
+    "        print(\"hlaunch's torchrun: \" + path)\n"
+    "    with open(os.path.join(sysconfig.get_path('purelib'), 'hlaunch_adopt.json')) as file:\n"
+    "        links = json.load(file)['links']\n"
+    "    print(\"hlaunch's lost links: \" + ' '.join(\n"
+    "        name for name in links\n"
+    "        if not is_hlaunch(os.path.join(sysconfig.get_path('scripts'), name))))\n"
+    "except Exception:\n"
+    "    pass\n"
     "print(\"hlaunch's list: \" + ' '.join(name for name in sys.argv[1:] if find_spec(name)))\n";
 
 CheckResult Unknown(std::string reason) {
@@ -45,6 +64,33 @@ CheckResult Unknown(std::string reason) {
   result.state = CheckState::kUnknown;
   result.reason = std::move(reason);
   return result;
+}
+
+// The rest of the line of `text` that begins with `mark`; empty if there is none.
+std::string After(const std::string& text, absl::string_view mark) {
+  const size_t at = text.find(absl::StrCat("\n", mark));
+  if (at == text.npos) return "";
+  const std::string rest = text.substr(at + 1 + mark.size());
+  return rest.substr(0, rest.find('\n'));
+}
+
+// Names programs of the environment that are not hlaunch, where people might think so.
+void TellOfLinks(const std::string& text, bool adopted, CheckResult& result) {
+  const std::vector<std::string> lost =
+      absl::StrSplit(After(text, kLostMark), ' ', absl::SkipEmpty());
+  const std::string torchrun = After(text, kTorchrunMark);
+  if (!lost.empty()) {
+    result.state = CheckState::kWarn;
+    absl::StrAppend(
+        &result.reason, "; ", absl::StrJoin(lost, " and "),
+        lost.size() == 1 ? " was a link to hlaunch and is" : " were links to hlaunch and are",
+        " not any more");
+    result.advice =
+        "an upgrade of torch writes its torchrun back; say hlaunch adopt again, or hlaunch adopt "
+        "--undo";
+  } else if (adopted && !torchrun.empty()) {
+    absl::StrAppend(&result.reason, "; torchrun in PATH is not hlaunch: ", PrintableLine(torchrun));
+  }
 }
 
 }  // namespace
@@ -66,13 +112,12 @@ CheckResult PythonResult(const std::string& python, const ToolOutput& answer) {
                                : torch == "unknown" ? "with a torch that does not say its version"
                                                     : absl::StrCat("with torch ", torch),
                                adopted ? ", whose agent's jobs hlaunch runs" : "");
-  const size_t list = line.find(kListMark);
-  const std::string names = list == line.npos ? "" : line.substr(list + sizeof kListMark - 1);
   const std::vector<std::string> preload =
-      absl::StrSplit(names.substr(0, names.find('\n')), ' ', absl::SkipEmpty());
+      absl::StrSplit(After(line, kListMark), ' ', absl::SkipEmpty());
   if (!preload.empty()) {
     absl::StrAppend(&result.reason, "; --preload auto can import ", absl::StrJoin(preload, ", "));
   }
+  TellOfLinks(line, adopted, result);
   nlohmann::ordered_json detail = {{"path", python}, {"version", words[0]}};
   detail["adopted"] = adopted;
   detail["torch"] = torch.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(torch);

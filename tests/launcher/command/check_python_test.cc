@@ -45,6 +45,33 @@ TEST(PythonResult, SaysWhoRunsTheJobsOfTorchsAgent) {
   EXPECT_EQ(nlohmann::json::parse(result.detail)["adopted"], true);
 }
 
+TEST(PythonResult, WarnsOfAdoptedLinksThatAnUpgradeHasReplaced) {
+  const CheckResult result =
+      PythonResult("/p", Said("hlaunch's answer: 3.11.2 2.15.0 adopted\n"
+                              "hlaunch's torchrun: /env/bin/torchrun\n"
+                              "hlaunch's lost links: torchrun deepspeed\nhlaunch's list: torch\n"));
+  EXPECT_EQ(result.state, CheckState::kWarn);
+  EXPECT_EQ(
+      result.reason,
+      "/p is Python 3.11.2, with torch 2.15.0, whose agent's jobs hlaunch runs; --preload auto "
+      "can import torch; torchrun and deepspeed were links to hlaunch and are not any more");
+  EXPECT_NE(result.advice, "");
+}
+
+TEST(PythonResult, NamesATorchrunThatIsNotHlaunch) {
+  const std::string said =
+      "hlaunch's torchrun: /my env/torchrun\nhlaunch's lost links: \nhlaunch's list: \n";
+  const CheckResult adopted =
+      PythonResult("/p", Said("hlaunch's answer: 3.11.2 2.15.0 adopted\n" + said));
+  EXPECT_EQ(adopted.state, CheckState::kOk);
+  EXPECT_EQ(adopted.reason,
+            "/p is Python 3.11.2, with torch 2.15.0, whose agent's jobs hlaunch runs; torchrun in "
+            "PATH is not hlaunch: /my env/torchrun");
+  const CheckResult not_wanted =
+      PythonResult("/p", Said("hlaunch's answer: 3.11.2 2.15.0 \n" + said));
+  EXPECT_EQ(not_wanted.reason, "/p is Python 3.11.2, with torch 2.15.0");
+}
+
 TEST(PythonResult, SaysThatThereIsNoTorch) {
   const CheckResult result = PythonResult("/p", Said("hlaunch's answer: 3.11.2 \n"));
   EXPECT_EQ(result.reason, "/p is Python 3.11.2, without torch");
