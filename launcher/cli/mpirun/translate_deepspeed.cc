@@ -6,6 +6,7 @@
 #include <climits>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,8 +60,7 @@ const OptionRow kRows[] = {
     {"", "", "--no-local-rank", "", "do not give the script --local_rank=N", nullptr},
     {"Else", "", "--enable-each-rank-log", "DIR", "each rank's output goes to a file below DIR",
      nullptr},
-    {"", "", "--bind-cores-to-rank", "", "not needed: ranks are bound to their share of the cores",
-     nullptr},
+    {"", "", "--bind-cores-to-rank", "", "each rank gets its share of the host's cores", nullptr},
     {"", "", "--bind-core-list", "LIST", "refused: use hlaunch --bind slots:A;B", nullptr},
     {"", "", "--save-pid", "", "not needed: see hlaunch ps", nullptr},
     {"", "", "--venv-script", "FILE", "refused: hosts run the Python of the same path", nullptr},
@@ -179,10 +179,28 @@ List VariablesOf(const Environment& environment, const ReadTextFn& read) {
   return words;
 }
 
+// hlaunch adds the slots of a host's lines up; DeepSpeed takes a second line for a mistake.
+absl::Status CheckEachHostOnce(const std::string& file, const ReadTextFn& read) {
+  const absl::StatusOr<std::string> text = read(file);
+  if (!text.ok()) return absl::OkStatus();  // Whoever takes the hosts says why.
+  std::set<string_view> seen;
+  for (const string_view line : absl::StrSplit(*text, '\n')) {
+    const List words =
+        absl::StrSplit(line.substr(0, line.find('#')), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    if (words.empty()) continue;
+    const string_view host = line.substr(line.find(words[0]), words[0].size());
+    if (seen.insert(host).second) continue;
+    return InvalidArgumentError(absl::StrCat(file, " names ", PrintableLine(host),
+                                             " twice; write one line with all of its slots"));
+  }
+  return absl::OkStatus();
+}
+
 // The hosts of the file that the line wants, in its order.
 absl::StatusOr<std::vector<TargetHost>> WantedHosts(const TypedWords& typed,
                                                     const std::string& file,
                                                     const ReadTextFn& read) {
+  HLAUNCH_RETURN_IF_ERROR(CheckEachHostOnce(file, read));
   HostWish wish;
   wish.hostfile = file;
   HLAUNCH_ASSIGN_OR_RETURN(wish.include, HostsOf("--include", typed.Get("--include", "")));
@@ -279,6 +297,7 @@ List WordsOfProgram(const TypedWords& typed) {
     if (typed.Has(flag)) words.emplace_back(flag);
   }
   if (!typed.Has("--no-local-rank")) words.emplace_back("--pass-local-rank=--local_rank");
+  if (typed.Has("--bind-cores-to-rank")) words.emplace_back("--bind=core");
   const std::string logs = typed.Get("--enable-each-rank-log", "None");
   if (logs != "None")
     words.insert(words.end(), {absl::StrCat("--log-dir=", logs), "--redirects=3"});

@@ -22,6 +22,7 @@ using testing::HasSubstr;
 
 absl::StatusOr<std::string> ReadHostsAndVariables(const std::string& path) {
   if (path == "hosts") return "a slots=4\nb slots=2\nc slots=2\n";
+  if (path == "twice") return "# a\na slots=4\nb\n a slots=2  # again\n";
   if (path == "/home/u/.deepspeed_env") return "NCCL_DEBUG=INFO\n# no\nX=a b\n";
   return absl::InvalidArgumentError(path + ": no such file");
 }
@@ -117,10 +118,19 @@ TEST(TranslateDeepspeed, NamesWhatItRefuses) {
 }
 
 TEST(TranslateDeepspeed, TakesWordsThatItDoesNotNeed) {
-  EXPECT_EQ(
-      DeepspeedWords("--force_multi --launcher pdsh --no_ssh_check --save_pid "
-                     "--bind_cores_to_rank --log_level info --no_local_rank --num_gpus 1 t.py"),
-      "hlaunch --nnodes=1 --cluster=none --nproc-per-node=1 -- t.py");
+  EXPECT_EQ(DeepspeedWords("--force_multi --launcher pdsh --no_ssh_check --save_pid "
+                           "--log_level info --no_local_rank --num_gpus 1 t.py"),
+            "hlaunch --nnodes=1 --cluster=none --nproc-per-node=1 -- t.py");
+}
+
+TEST(TranslateDeepspeed, BindsRanksToTheirShareOfTheCores) {
+  EXPECT_EQ(DeepspeedWords("--bind_cores_to_rank --no_local_rank --num_gpus 2 t.py"),
+            "hlaunch --bind=core --nnodes=1 --cluster=none --nproc-per-node=2 -- t.py");
+}
+
+TEST(TranslateDeepspeed, RefusesAHostThatTheFileNamesTwice) {
+  EXPECT_EQ(DeepspeedWords("-H twice t.py"),
+            "twice names a twice; write one line with all of its slots");
 }
 
 TEST(TranslateDeepspeed, PrintsHelp) {
