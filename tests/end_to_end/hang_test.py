@@ -5,6 +5,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 
@@ -42,6 +43,26 @@ class Tap(WithTap):
     def test_none_is_opened_where_the_user_wants_none_or_has_one(self):
         self.assertEqual(self.tapped("tap", {"HLAUNCH_TAP": "0"}), 0)
         self.assertEqual(self.tapped("tap", {"TORCH_WORKER_SERVER_SOCKET": "/x"}), 0)
+
+    def test_jax_on_trainium_learns_its_place_and_all_cores(self):
+        """A package of the name does: it is asked as it is imported."""
+        clusters = pathlib.Path(self.nodes[0].folder, "packages/jax/_src/clusters")
+        clusters.mkdir(parents=True)
+        (clusters / "__init__.py").write_text("", encoding="utf-8")
+        script = pathlib.Path(self.nodes[0].folder, "places.py")
+        script.write_text("import os, jax._src.clusters\nprint('PLACE', os.environ['RANK'], *(os.environ.get("
+                          "f'NEURON_PJRT_{name}') for name in ('PROCESS_INDEX', 'PROCESSES_NUM_DEVICES')))\n",
+                          encoding="utf-8")
+        def places(**env):
+            run = self.hlaunch("--nproc-per-node", 2, script, env={
+                "PYTHONPATH": clusters.parents[2], "NEURON_RT_ROOT_COMM_ID": "a:1", **env})
+            self.assert_done([run], jobs.OK, 60)
+            return sorted(re.findall("PLACE (.*)$", run.out, re.MULTILINE))
+        self.assertEqual(places(NEURON_RT_VISIBLE_CORES="0-2,7"), ["0 0 4,4", "1 1 4,4"])
+        self.assertEqual(places(NEURON_RT_NUM_CORES="2"), ["0 0 2,2", "1 1 2,2"])
+        self.assertEqual(places(), ["0 None None", "1 None None"])
+        self.assertEqual(places(NEURON_RT_NUM_CORES="2", NEURON_PJRT_PROCESS_INDEX="5"),
+                         ["0 5 None", "1 5 None"])
 
     def test_an_import_works_where_no_server_can_be_opened(self):
         self.assertEqual(self.tapped("tap-is-lost"), 0)

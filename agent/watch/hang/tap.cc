@@ -151,6 +151,7 @@ def _open(directory, rank):
 def join_jax(clusters):
     """jax.distributed.initialize() without arguments asks a class for this rank's place. JAX itself
     reads the address of the coordinator. Ours is asked first: another's may warn or be wrong."""
+    _tell_neuron()
     try:
         class HlaunchCluster(clusters.ClusterEnv):
             name = "hlaunch"
@@ -179,6 +180,26 @@ def join_jax(clusters):
         kinds.remove(HlaunchCluster)
         kinds.insert(0, HlaunchCluster)
     except Exception:  # These are private names of JAX.
+        pass
+
+
+def _tell_neuron():
+    """JAX on Trainium reads two more variables: its place, and how many cores each process has. All
+    have as many as this one. Which it has only a list or a number tells; without them the variables
+    are left to the user. (torch's plug-in sets them itself, unless they are there.)"""
+    index, each = "NEURON_PJRT_PROCESS_INDEX", "NEURON_PJRT_PROCESSES_NUM_DEVICES"
+    if "NEURON_RT_ROOT_COMM_ID" not in os.environ or index in os.environ or each in os.environ:
+        return
+    try:
+        processes, cores = int(os.environ["JAX_NUM_PROCESSES"]), 0
+        for part in os.environ.get("NEURON_RT_VISIBLE_CORES", "").split(","):
+            first, _, last = part.partition("-")
+            cores += int(last or first) - int(first) + 1 if part else 0
+        cores = cores or int(os.environ.get("NEURON_RT_NUM_CORES", "0"))
+        if processes > 1 and cores > 0:
+            os.environ[index] = os.environ["JAX_PROCESS_ID"]
+            os.environ[each] = ",".join([str(cores)] * processes)
+    except (KeyError, ValueError):
         pass
 
 
