@@ -55,7 +55,7 @@ Duration HangJudge::Forget(const std::vector<HangVerdict>& verdicts, Instant now
 HangNews HangJudge::Look(const std::vector<HangVerdict>& verdicts, Instant now) {
   const Duration suspected = Forget(verdicts, now);
   for (const HangVerdict& verdict : verdicts) {
-    standstills_.try_emplace(verdict.wavefront, Standstill{now});
+    standstills_.try_emplace(verdict.wavefront, Standstill{now, now});
   }
   if (suspected > Duration::zero()) return {HangNews::Kind::kWentOn, suspected};
   HangNews news;
@@ -63,7 +63,11 @@ HangNews HangJudge::Look(const std::vector<HangVerdict>& verdicts, Instant now) 
     Standstill& standstill = standstills_.at(verdicts[i].wavefront);
     const Duration age = now - standstill.since;
     if (standstill.suspected) continue;
-    if (age >= HangLimit(rule_, verdicts[i], longest_)) {
+    HangVerdict working = verdicts[i];
+    working.busy = true;
+    if (verdicts[i].busy) standstill.worked = now;
+    if (age >= HangLimit(rule_, working, longest_) ||
+        now - standstill.worked >= HangLimit(rule_, verdicts[i], longest_)) {
       standstill.suspected = true;
       return {HangNews::Kind::kSuspect, age, i};
     }
@@ -73,7 +77,10 @@ HangNews HangJudge::Look(const std::vector<HangVerdict>& verdicts, Instant now) 
 }
 
 void HangJudge::Forgive(Duration blind) {
-  for (auto& [wavefront, standstill] : standstills_) standstill.since += blind;
+  for (auto& [wavefront, standstill] : standstills_) {
+    standstill.since += blind;
+    standstill.worked += blind;
+  }
 }
 
 }  // namespace hlaunch

@@ -38,7 +38,8 @@ class HangJudge {
  public:
   explicit HangJudge(HangRule rule) : rule_(rule) {}
 
-  // Judges what was seen at `now`.
+  // Judges what was seen at `now`. Culprits that worked a moment ago get the time of those that do
+  // nothing from then on: a slow disk moves nothing for some seconds.
   HangNews Look(const std::vector<HangVerdict>& verdicts, Instant now);
 
   // For that long no look was possible, which says nothing about the ranks.
@@ -47,6 +48,7 @@ class HangJudge {
  private:
   struct Standstill {
     Instant since;
+    Instant worked;  // When the culprits were last seen to work; else `since`.
     bool suspected = false;
   };
 

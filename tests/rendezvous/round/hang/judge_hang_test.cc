@@ -67,6 +67,22 @@ TEST(HangJudge, SuspectsAStandstillExactlyAtItsLimit) {
   EXPECT_EQ(judge.Look({verdict}, start + seconds(10)).kind, Kind::kSuspect);
 }
 
+TEST(HangJudge, CountsTheTimeInWhichTheCulpritDoesNothingFromItsLastWork) {
+  HangJudge judge({});
+  const Instant start = Instant() + seconds(1000);
+  HangVerdict verdict = Verdict(HangKind::kBehind);  // Suspected after 30 s, or 300 s if it works.
+  const auto look = [&](int after, bool works) {
+    verdict.busy = works;
+    return judge.Look({verdict}, start + seconds(after)).kind;
+  };
+  for (int second = 0; second < 100; second += 5) {
+    EXPECT_EQ(look(second, second % 25 != 0), Kind::kNothing) << second;
+  }
+  EXPECT_EQ(look(100, true), Kind::kNothing);
+  EXPECT_EQ(look(125, false), Kind::kNothing);
+  EXPECT_EQ(look(130, false), Kind::kSuspect);
+}
+
 TEST(HangJudge, TellsOfTheOldestStandstillThatIsOver) {
   HangJudge judge({seconds(10)});
   const Instant start = Instant() + seconds(1000);
