@@ -106,8 +106,9 @@ class NodeLook::RankLook {
   }
 
   // Then looks at it closely, since some rank has not.
-  void Look(std::function<void()> done) {
+  void Look(const HostConnections& connections, std::function<void()> done) {
     done_ = std::move(done);
+    connections_ = &connections;
     if (!alive_ || snapshot_.pid == 0) return End();
     if (server_ == 0) {
       LookAtProcess(snapshot_.pid);
@@ -116,6 +117,10 @@ class NodeLook::RankLook {
     }
     if (stopped_) return NoteStopped();
     if (!records_.answered) return OnRecords();
+    if (still_ && !by_python_ && !plan_.closely && !unfinished_ && glance_ == at_record_) {
+      LookAtProcess(server_);  // The record is what it was: all calls were over.
+      return AskOfStillness();
+    }
     records_ = Records();
     AskRecorder(0);
   }
@@ -292,7 +297,20 @@ class NodeLook::RankLook {
     if (!still_) NoteMoved();
     LookAtProcess(server_);
     if (records_.answered && records_.record) TakeRecord(*std::move(records_.record), own);
-    if (!still_ || !records_.answered) return End();
+    at_record_ = records_.answered ? glance_ : "";
+    unfinished_ = snapshot_.in_p2p || HasUnfinished();
+    still_&& records_.answered ? AskOfStillness() : End();
+  }
+
+  bool HasUnfinished() const {
+    return std::any_of(snapshot_.groups.begin(), snapshot_.groups.end(), [](const auto& group) {
+      return IsInside(group) ||
+             std::any_of(group.peers.begin(), group.peers.end(),
+                         [](const PeerCalls& calls) { return calls.unfinished > 0; });
+    });
+  }
+
+  void AskOfStillness() {
     Ask("wait_counter_values", [this](const Answer& counters) {
       snapshot_.in_store = counters.ok() && WaitsForStore(*counters);
       AskForGroups();
@@ -409,7 +427,7 @@ class NodeLook::RankLook {
   }
 
   void LookAtProcess(pid_t pid) {
-    const RankActivity activity = ReadActivity(pid);
+    const RankActivity activity = ReadActivity(pid, *connections_);
     snapshot_.state = activity.state;
     snapshot_.kernel = activity.kernel;
     snapshot_.traced = activity.traced;
@@ -429,7 +447,7 @@ class NodeLook::RankLook {
   void LookBelow(pid_t pid, Duration apart) {
     const std::vector<pid_t> below = still_ ? ProcessesBelow(pid) : std::vector<pid_t>();
     std::optional<RankActivity> activity;
-    if (!below.empty()) activity = ReadActivityOf(below);
+    if (!below.empty()) activity = ReadActivityOf(below, *connections_);
     snapshot_.child_works =
         activity && seen_below_ && WasBusy(*seen_below_, *activity, apart) && !snapshot_.busy;
     snapshot_.busy = snapshot_.busy || snapshot_.child_works;
@@ -457,15 +475,18 @@ class NodeLook::RankLook {
   std::vector<Question> questions_;  // That its recorders answer.
   std::set<std::string> too_long_;   // Of these, that are not asked any more.
   Records records_;
-  std::string progress_;    // The counters of the flight recorders.
-  std::string glance_;      // How far the rank was at the last glance.
-  std::string glance_now_;  // The same, at the one in progress.
-  bool known_ = false;      // At the last glance a recorder had answered.
-  bool called_ = false;     // Some recorder has seen a call.
-  bool by_python_ = false;  // Python has told a part of the glance.
-  bool late_ = false;       // Python has not told in time, and is not asked before the rank moves.
-  bool late_now_ = false;   // The same, at this glance.
-  bool stopped_ = false;    // At this glance.
+  const HostConnections* connections_ = nullptr;  // During a close look.
+  std::string progress_;                          // The counters of the flight recorders.
+  std::string glance_;                            // How far the rank was at the last glance.
+  std::string glance_now_;                        // The same, at the one in progress.
+  std::string at_record_;                         // The glance at the last record.
+  bool unfinished_ = true;                        // Some call was, at the last record.
+  bool known_ = false;                            // At the last glance a recorder had answered.
+  bool called_ = false;                           // Some recorder has seen a call.
+  bool by_python_ = false;                        // Python has told a part of the glance.
+  bool late_ = false;      // Python has not told in time, and is not asked before the rank moves.
+  bool late_now_ = false;  // The same, at this glance.
+  bool stopped_ = false;   // At this glance.
   Instant started_;
   Instant still_since_;
   Instant now_;                // When the look began.
@@ -520,13 +541,14 @@ void NodeLook::Begin(std::function<void()> done) {
 void NodeLook::LookClosely() {
   const bool close = plan_.closely || std::any_of(ranks_.begin(), ranks_.end(),
                                                   [](const auto& rank) { return rank->still(); });
+  if (close) connections_ = HostConnections::Read();
   for_all_ = [this] {
     const std::function<void()> done = std::exchange(done_, nullptr);
     done();
   };
   under_way_ = close ? plan_.workers + 1 : 1;
   for (const auto& rank : ranks_) {
-    close ? rank->Look([this] { Finish(); }) : rank->LookAway();
+    close ? rank->Look(connections_, [this] { Finish(); }) : rank->LookAway();
   }
   Finish();
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watch/hang/socket_bytes.h"
 #include "agent/watch/hang/tap_request.h"
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
@@ -79,6 +80,7 @@ class NodeLook {
 
   const LookPlan plan_;
   std::vector<std::unique_ptr<RankLook>> ranks_;
+  HostConnections connections_;  // At the last close look: read once for all ranks.
   int under_way_ = 0;
   std::function<void()> for_all_;  // What follows once all ranks are looked at.
   std::function<void()> done_;

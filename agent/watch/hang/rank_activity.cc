@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/watch/hang/socket_bytes.h"
 #include "agent/workers/process/descendants.h"
 
 namespace hlaunch {
@@ -66,7 +65,7 @@ uint64_t BytesMoved(pid_t pid) {
   return NumberAfter(io, "rchar: ") + NumberAfter(io, "wchar: ");
 }
 
-RankActivity ReadActivity(pid_t pid) {
+RankActivity ReadActivity(pid_t pid, const HostConnections& connections) {
   RankActivity activity;
   const std::string directory = absl::StrCat("/proc/", pid);
   const std::vector<std::string> fields = StatFields(pid);
@@ -77,7 +76,7 @@ RankActivity ReadActivity(pid_t pid) {
   if (activity.kernel == "0") activity.kernel.clear();
   activity.traced = NumberAfter(ReadSmallFile(directory + "/status"), "TracerPid:\t") != 0;
   activity.moved = BytesMoved(pid);
-  SocketUse sockets = ReadSockets({pid});
+  SocketUse sockets = connections.Of({pid});
   activity.transferred = sockets.bytes;
   activity.addresses = std::move(sockets.addresses);
   activity.unheard = std::move(sockets.unheard);
@@ -106,13 +105,13 @@ std::vector<pid_t> ProcessesBelow(pid_t pid) {
   return below;
 }
 
-RankActivity ReadActivityOf(const std::vector<pid_t>& pids) {
+RankActivity ReadActivityOf(const std::vector<pid_t>& pids, const HostConnections& connections) {
   RankActivity sum;
   for (const pid_t pid : pids) {
     sum.computed += ComputedBy(StatFields(pid));
     sum.moved += BytesMoved(pid);
   }
-  sum.transferred = ReadSockets(pids).bytes;
+  sum.transferred = connections.Of(pids).bytes;
   return sum;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watch/hang/socket_bytes.h"
 #include "proto/base/clock.h"
 
 namespace hlaunch {
@@ -26,15 +27,15 @@ struct RankActivity {
   std::set<std::string> unheard;
 };
 
-// Empty if there is no such process.
-RankActivity ReadActivity(pid_t pid);
+// Empty if there is no such process. `connections` are those of the host at this moment.
+RankActivity ReadActivity(pid_t pid, const HostConnections& connections);
 
 // The processes that `pid` has started and those below them, at most 256; what it has left behind
 // is not among them. Empty if the kernel does not tell.
 std::vector<pid_t> ProcessesBelow(pid_t pid);
 
 // What these have used together; without states.
-RankActivity ReadActivityOf(const std::vector<pid_t>& pids);
+RankActivity ReadActivityOf(const std::vector<pid_t>& pids, const HostConnections& connections);
 
 // How many bytes a process has read and written so far; bytes received and sent by socket calls do
 // not count.

@@ -106,27 +106,29 @@ void Insert(const std::string& address, std::set<std::string>* addresses) {
   if (!address.empty() && addresses->size() < kMostAddresses) addresses->insert(address);
 }
 
-void AddConnection(const char* data, size_t size, const std::set<uint32_t>& inodes,
-                   SocketUse* use) {
-  inet_diag_msg connection;
-  if (size < sizeof(connection)) return;
-  std::memcpy(&connection, data, sizeof(connection));
-  if (inodes.count(connection.idiag_inode) == 0) return;
-  use->bytes += BytesOf(data + sizeof(connection), size - sizeof(connection));
-  const int family = connection.idiag_family;
-  Insert(AddressText(family, connection.id.idiag_src), &use->addresses);
-  if (!IsUnheard(connection.idiag_timer, connection.idiag_retrans)) return;
-  Insert(AddressText(family, connection.id.idiag_dst), &use->unheard);
+}  // namespace
+
+bool IsUnheard(int timer, int retransmits) {
+  return timer == kRetransmits && retransmits >= kMostInVain;
+}
+
+void HostConnections::Add(const char* data, size_t size) {
+  Connection connection;
+  if (size < sizeof(connection.head)) return;
+  std::memcpy(&connection.head, data, sizeof(connection.head));
+  connection.bytes = BytesOf(data + sizeof(connection.head), size - sizeof(connection.head));
+  const uint32_t inode = connection.head.idiag_inode;
+  if (inode != 0) connections_[inode] = connection;  // It is 0 for one that nobody has open.
 }
 
 // Adds what one answer tells. Returns false if it was the last answer.
-bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, SocketUse* use) {
+bool HostConnections::Take(const char* data, size_t size) {
   while (size >= sizeof(nlmsghdr)) {
     nlmsghdr head;
     std::memcpy(&head, data, sizeof(head));
     if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > size) return false;
     if (head.nlmsg_type == NLMSG_DONE || head.nlmsg_type == NLMSG_ERROR) return false;
-    AddConnection(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN, inodes, use);
+    Add(data + NLMSG_HDRLEN, head.nlmsg_len - NLMSG_HDRLEN);
     const size_t step = std::min<size_t>(NLMSG_ALIGN(head.nlmsg_len), size);
     data += step;
     size -= step;
@@ -134,28 +136,37 @@ bool Take(const char* data, size_t size, const std::set<uint32_t>& inodes, Socke
   return true;
 }
 
-}  // namespace
-
-bool IsUnheard(int timer, int retransmits) {
-  return timer == kRetransmits && retransmits >= kMostInVain;
-}
-
-SocketUse ReadSockets(const std::vector<pid_t>& pids) {
-  std::set<uint32_t> inodes;
-  for (const pid_t pid : pids) AddSockets(pid, &inodes);
-  SocketUse use;
-  if (inodes.empty()) return use;
+HostConnections HostConnections::Read() {
+  HostConnections all;
   std::vector<char> buffer(kBufferBytes);
   for (const uint8_t family : {AF_INET, AF_INET6}) {
     const UniqueFd netlink(
         ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
-    if (!netlink.valid() || !AskForConnections(netlink, family)) return use;
+    if (!netlink.valid() || !AskForConnections(netlink, family)) return all;
     for (int i = 0; i < kMostReads; ++i) {
       const ssize_t n = ::recv(netlink.get(), buffer.data(), buffer.size(), 0);
-      if (n <= 0 || !Take(buffer.data(), static_cast<size_t>(n), inodes, &use)) break;
+      if (n <= 0 || !all.Take(buffer.data(), static_cast<size_t>(n))) break;
     }
+  }
+  return all;
+}
+
+SocketUse HostConnections::Of(const std::vector<pid_t>& pids) const {
+  std::set<uint32_t> inodes;
+  for (const pid_t pid : pids) AddSockets(pid, &inodes);
+  SocketUse use;
+  for (const uint32_t inode : inodes) {
+    const auto found = connections_.find(inode);
+    if (found == connections_.end()) continue;
+    const auto& [head, bytes] = found->second;
+    use.bytes += bytes;
+    Insert(AddressText(head.idiag_family, head.id.idiag_src), &use.addresses);
+    if (!IsUnheard(head.idiag_timer, head.idiag_retrans)) continue;
+    Insert(AddressText(head.idiag_family, head.id.idiag_dst), &use.unheard);
   }
   return use;
 }
+
+SocketUse ReadSockets(const std::vector<pid_t>& pids) { return HostConnections::Read().Of(pids); }
 
 }  // namespace hlaunch

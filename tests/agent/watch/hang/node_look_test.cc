@@ -154,8 +154,9 @@ TEST(NodeLook, GetsTheStackOfARankThatHoldsItsInterpreterWithinTheSameLook) {
 // The server of a rank with a long record of NCCL's.
 class LongRecord {
  public:
-  explicit LongRecord(const std::string& tap, bool knows_brief)
+  LongRecord(const std::string& tap, bool knows_brief, bool over = true)
       : knows_brief_(knows_brief),
+        over_(over),
         server_(tap, [this](absl::string_view asked) { return Answer(asked); }) {}
 
   std::atomic<int> number = 3;  // Of the last call.
@@ -178,12 +179,14 @@ class LongRecord {
     for (int i = 0; i < 300; ++i) {
       absl::StrAppend(&entries, i == 0 ? "" : ",", R"({"record_id":)", i,
                       R"(,"collective_seq_id":3,"process_group":["0","default_pg"],)"
-                      R"("profiling_name":"nccl:all_reduce","retired":true,"state":"completed"})");
+                      R"("profiling_name":"nccl:all_reduce","retired":)",
+                      over_ ? "true" : "false", R"(,"state":"scheduled"})");
     }
     return absl::StrCat(R"({"entries":[)", entries, "],", status);
   }
 
   const bool knows_brief_;
+  const bool over_;
   FakeServer server_;
 };
 
@@ -214,10 +217,28 @@ TEST(NodeLook, AsksARankThatGoesOnOnlyHowFarItIs) {
   EXPECT_EQ(rank.whole, 2);
   ASSERT_EQ(look.snapshots()[0].groups.size(), 1u);
   EXPECT_EQ(look.snapshots()[0].groups[0].latest.back().sequence, 3);
+  // Nothing has been called since, and all calls were over.
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
+  EXPECT_EQ(rank.whole, 2);
   ++rank.number;
   LookOnce(loop, look);
   EXPECT_FALSE(look.still());
   EXPECT_EQ(rank.whole, 2);
+  LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
+  EXPECT_EQ(rank.whole, 3);
+}
+
+TEST(NodeLook, AsksForARecordAgainWhileACallIsNotOver) {
+  asio::io_context loop;
+  const std::unique_ptr<Tap> tap = Tap::Make("").value();
+  LongRecord rank(tap->directory(), /*knows_brief=*/true, /*over=*/false);
+  NodeLook look(loop, OneWorker(*tap));
+  look.Started(0, ::getpid());
+  for (int i = 0; i < 4; ++i) LookOnce(loop, look);
+  EXPECT_TRUE(look.still());
+  EXPECT_EQ(rank.whole, 4);  // Once for the first glance.
 }
 
 TEST(NodeLook, AsksForTheWholeRecordWhereTheServerKnowsNoOtherQuestion) {

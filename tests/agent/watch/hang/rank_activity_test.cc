@@ -64,11 +64,11 @@ TEST(ProcessesBelow, AreThoseThatItHasStarted) {
   EXPECT_EQ(below.size(), 2u);
   EXPECT_EQ(std::count(below.begin(), below.end(), child), 1);
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  const RankActivity before = ReadActivityOf(below);
+  const RankActivity before = ReadActivityOf(below, {});
   RankActivity now = before;
   while (now.computed == before.computed && std::chrono::steady_clock::now() < limit) {
     std::this_thread::yield();
-    now = ReadActivityOf(below);
+    now = ReadActivityOf(below, {});
   }
   EXPECT_TRUE(WasBusy(before, now, std::chrono::milliseconds(100)));
   for (const pid_t pid : below) ::kill(pid, SIGKILL);
