@@ -39,7 +39,7 @@ class StallWatchTest : public ::testing::Test {
     folder_ = ::mkdtemp(folder.data());
     const std::string tool = folder_ + "/py-spy";
     // It records the process that it is asked for, and waits if the test holds that process's tool.
-    std::ofstream(tool) << "#!/bin/sh\nfor pid; do :; done\ncd " << folder_
+    std::ofstream(tool) << "#!/bin/sh\npid=$(echo $* | tr -dc 0-9)\ncd " << folder_
                         << "\necho $pid >> asked\n[ -p $pid ] && read go < $pid\n"
                            "echo 'Thread 1 (idle): \"MainThread\"'\necho '    work (train.py:3)'\n";
     HLAUNCH_CHECK(::chmod(tool.c_str(), 0755) == 0);
