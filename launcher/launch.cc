@@ -154,9 +154,10 @@ std::optional<NodeTasks> OtherTask(const Options& options, const Surroundings& s
 }
 
 // Task 0 has the same command line and prints what is wrong with it, unless it is another program.
-// So task 1 says it too if nobody has ended it a moment later.
+// So task 1 says it too if nobody has ended it a moment later. What is wrong with the tasks'
+// places, an empty message here, task 0 of the whole job tells.
 int RefuseInTask(const NodeTasks& task, const absl::Status& why) {
-  if (task.local == 1) {
+  if (task.local == 1 && !why.message().empty()) {
     std::this_thread::sleep_for(std::chrono::seconds(1));
     LogError(absl::StrCat("task 1 of ", task.owner, " on this node: ", why.message()));
   }
