@@ -128,7 +128,9 @@ bool MovedMuch(const RankActivity& before, const RankActivity& now, Duration apa
 }
 
 bool Spun(const RankActivity& before, const RankActivity& now, Duration apart) {
-  return apart > Duration::zero() && (now.computed - before.computed) * kPartSpinning > apart;
+  if (apart <= Duration::zero()) return false;
+  const bool would = before.state == 'R' && now.state == 'R';  // Others may leave it little.
+  return would || (now.computed - before.computed) * kPartSpinning > apart;
 }
 
 bool BytesFlowed(const RankActivity& before, const RankActivity& now, Duration apart) {

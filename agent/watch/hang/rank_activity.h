@@ -48,8 +48,8 @@ bool WasBusy(const RankActivity& before, const RankActivity& now, Duration apart
 // As WasBusy, but only for what it read, wrote, sent and received. Pure.
 bool MovedMuch(const RankActivity& before, const RankActivity& now, Duration apart);
 
-// True if it used so much of a CPU as a thread that asks something again and again, even if it
-// shares the CPU with others, and more than threads that wake up from time to time. Pure.
+// True if it used so much of a CPU as a thread that asks something again and again, and more than
+// threads that wake up from time to time; or if its main thread would have run both times. Pure.
 bool Spun(const RankActivity& before, const RankActivity& now, Duration apart);
 
 // True if more bytes passed through its connections than those by which one that waits shows that

@@ -32,6 +32,11 @@ TEST(Spun, KnowsAThreadThatAsksAgainAndAgainFromThreadsThatWakeUp) {
   now.computed = std::chrono::milliseconds(120);
   EXPECT_TRUE(Spun(before, now, std::chrono::seconds(1)));
   EXPECT_FALSE(Spun(before, now, Duration::zero()));
+  now.computed = std::chrono::milliseconds(5);
+  now.state = 'R';
+  EXPECT_FALSE(Spun(before, now, std::chrono::seconds(1)));
+  before.state = 'R';
+  EXPECT_TRUE(Spun(before, now, std::chrono::seconds(1))) << "on a busy machine";
   now.moved = 1 << 20;
   EXPECT_TRUE(MovedMuch(before, now, std::chrono::seconds(1)));
 }
