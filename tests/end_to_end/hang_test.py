@@ -3,6 +3,7 @@
 # SPDX-FileCopyrightText: The hlaunch authors
 """Scripts that do not know hlaunch: hlaunch can still find out what their ranks do."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -221,7 +222,8 @@ class HangsOnDevicesOfHosts(jobs.JobTest):
 
     def end(self, runs):
         for run in runs:
-            run.signal(signal.SIGTERM)
+            with contextlib.suppress(AssertionError):  # The end of the first may have ended it.
+                run.signal(signal.SIGTERM)
         self.assert_done(runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 60)
 
     def test_a_part_that_hangs_is_explained_while_another_goes_on(self):
@@ -233,7 +235,7 @@ class HangsOnDevicesOfHosts(jobs.JobTest):
 
     def test_a_node_that_does_not_answer_does_not_hide_what_others_do(self):
         def strike(runs):
-            self.assertTrue(lab.poll(lambda: len(list(self.nodes[0].folder.glob("*.2.False.2.*"))),
+            self.assertTrue(lab.poll(lambda: len(list(self.nodes[0].folder.glob("*.2.2.*"))),
                                      60), self.told(runs))
             os.kill(jobs.agent_of(runs[2]), signal.SIGSTOP)
         runs = self.hangs("part", r"rank 1 \(node1, .*\) has not come to it: it stands in idle_rank",
@@ -350,7 +352,7 @@ class NoHang(WithTap):
         node = self.nodes[0]
         run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--hang-timeout", 2, WORKER, "late",
                          cwd=node.folder, env={"PYTHON_EXEC": self.python()})
-        run.wait_for("rank 1 .* has not come to it: it stands in late", 60)
+        run.wait_for("rank 1 .* has not come to it: it (stands|computes, reads or writes) in late", 60)
         (node.folder / "go").touch()
         run.wait_for(r"the ranks go on after \d+ s", 60)
         (node.folder / "end").touch()
@@ -399,7 +401,8 @@ class Asking(WithTap):
 
     def end(self):
         for run in self.runs:
-            run.signal(signal.SIGTERM)
+            with contextlib.suppress(AssertionError):  # The end of the first may have ended it.
+                run.signal(signal.SIGTERM)
         self.assert_done(self.runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 30)
 
 
