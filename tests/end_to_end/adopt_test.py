@@ -191,6 +191,12 @@ class Forks(Calling):
         self.assertEqual(told["fork-killed"]["failures"]["1"][:2], [-9, 1])
         self.assertEqual(told["fork-exits"]["failures"]["1"][:2], [7, 1])
 
+    def test_a_rank_that_is_told_to_end_cleans_up_as_under_torch(self):
+        run = self.begin(CALLS, "fork-cleans")
+        self.assert_done([run], jobs.OK, 120)
+        self.assertEqual(self.answers(run)["fork-cleans"]["failures"]["1"][:2], [7, 1])
+        self.assertIn("cleaned\n", run.out)
+
     def test_a_killed_rank_is_restarted_and_nothing_is_left(self):
         told = self.call("fork-once", "fork-leaves")
         self.assertEqual(told, {plant: {"0": [True, "hello 0 of 2"], "1": [True, "hello 1 of 2"]}

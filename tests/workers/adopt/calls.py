@@ -46,6 +46,20 @@ def exits(_):
     time.sleep(600)
 
 
+def cleans(_):
+    """Rank 0 is told to end, and does what is below `finally` first."""
+    path = os.path.join(tempfile.gettempdir(), f"cleans{os.environ['MASTER_PORT']}")
+    if os.environ["RANK"] == "1":
+        wait_for(path)
+        sys.exit(7)
+    try:
+        touch(path)
+        time.sleep(600)
+    finally:
+        os.unlink(path)
+        print("cleaned", flush=True)
+
+
 def killed(_):
     if os.environ["RANK"] == "1":
         os.kill(os.getpid(), signal.SIGKILL)

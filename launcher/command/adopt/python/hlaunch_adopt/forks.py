@@ -23,6 +23,7 @@ import socket
 import sys
 import traceback
 
+from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from hlaunch_adopt.call import write
@@ -199,14 +200,22 @@ class _Serving:
         own = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in rank.fds]
         for other in self.ranks:
             other.close()
+        self.listener.close()  # Where the caller has closed its stdin, it may be descriptor 0.
+        if self.life is not None:
+            self.life.close()
         for number, fd in enumerate(own):
             os.dup2(fd, number)
             os.close(fd)
-        self.listener.close()
-        if self.life is not None:
-            self.life.close()
         become(words)
+        for number in RESET:
+            signal.signal(number, raise_signal)
         write(self.template.folder, record(self.template.function)(*self.template.args))
+
+
+def raise_signal(number, _):
+    """A fork of torch's agent has its handler: what is below `finally` runs."""
+    name = signal.Signals(number)
+    raise SignalException(f"Process {os.getpid()} got signal: {name}", sigval=name)
 
 
 def become(words):
