@@ -20,8 +20,7 @@ def run_child(program, words, env, config):
     it ends the job. Raises what torch's agent would after a signal, and KeyboardInterrupt after
     SIGINT, which in a notebook ends a cell.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush()
     parent = os.getpid()
 
     def end_with_parent():
@@ -43,6 +42,12 @@ def run_child(program, words, env, config):
             raise
     forwarding.raise_received()
     return code
+
+
+def flush():
+    """Writes what this process has printed. A stream that its caller has closed is None."""
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        stream.flush()
 
 
 def _is_terminal(descriptor):

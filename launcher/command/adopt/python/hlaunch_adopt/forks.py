@@ -27,6 +27,7 @@ from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import record
 
 from hlaunch_adopt.call import write
+from hlaunch_adopt.child import flush
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 _libc = ctypes.CDLL(None)
@@ -42,8 +43,7 @@ class Template:
         self.pid = self.life = None
 
     def __enter__(self):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         place = os.open(self.folder, os.O_PATH | os.O_DIRECTORY)  # A socket's path may have 107 bytes.
         listener.bind(f"/proc/self/fd/{place}/forks")

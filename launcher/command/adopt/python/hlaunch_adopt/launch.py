@@ -19,7 +19,7 @@ import weakref
 
 import hlaunch_adopt
 from hlaunch_adopt import outcome
-from hlaunch_adopt.child import run_child
+from hlaunch_adopt.child import flush, run_child
 from hlaunch_adopt.program import HERE, find_program
 from hlaunch_adopt.words import Refused, made_folder, words_of
 
@@ -137,8 +137,7 @@ def become(program, config, words):
     """Replaces this process."""
     remove_made_folder(config)
     env = environment()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush()
     try:
         os.execve(program, ["torchrun", *words], env)
     except OSError as error:
