@@ -148,8 +148,9 @@ class Functions(Calling):
         run = self.begin("-O", "-W", "ignore::ResourceWarning", CALLS, "flags", "shared", "tensor")
         self.assert_done([run], jobs.OK, 120)
         told = self.answers(run)
-        self.assertEqual(told["flags"], {str(rank): [True, "False ['ignore::ResourceWarning']"]
-                                         for rank in range(2)})
+        self.assertEqual(told["flags"], {
+            str(rank): [True, f"False ['ignore::ResourceWarning'] spawn SpawnProcess-{rank + 1}"]
+            for rank in range(2)})
         self.assertIn("argument 1 of ok is in shared memory", told["shared"]["error"])
         self.assertEqual(run.err.count("each rank has copies of the tensors"), 1, str(run))
 

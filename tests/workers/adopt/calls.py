@@ -7,6 +7,7 @@ Usage: calls.py PLANT... [--nodes N RANK|any ENDPOINT]
 """
 
 import json
+import multiprocessing
 import os
 import signal
 import sys
@@ -73,7 +74,8 @@ def once(word):
 
 
 def flags(_):
-    return Answer(f"{__debug__} {sys.warnoptions}")
+    return Answer(f"{__debug__} {sys.warnoptions} {multiprocessing.get_start_method()} "
+                  f"{multiprocessing.current_process().name}")
 
 
 def waits(_):

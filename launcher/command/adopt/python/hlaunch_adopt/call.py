@@ -3,6 +3,7 @@
 """The program of each rank of a function: `python -u call.py FOLDER` runs the function that the file
 `call` holds, and writes what it returns to `value_<round>_<rank>`."""
 
+import multiprocessing
 import multiprocessing.process
 import multiprocessing.spawn
 import os
@@ -20,6 +21,9 @@ def main(folder):
     process._inheriting = True  # So that a main script without a guard is told of it.
     try:
         multiprocessing.spawn.prepare(preparation)
+        # As in a process that spawn has made: what this one starts is spawned as well.
+        multiprocessing.set_start_method("spawn", force=True)
+        process.name = f"SpawnProcess-{int(os.environ['LOCAL_RANK']) + 1}"
         function, args = pickle.loads(pickled)
     finally:
         del process._inheriting
