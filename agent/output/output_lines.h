@@ -45,8 +45,8 @@ class LineCutter {
   // Takes the next bytes; returns the complete units. A line longer than kMaxLineBytes is split
   // into several lines; without a prefix, into parts of the one line.
   std::string Feed(absl::string_view bytes);
-  // Call this at the end of the stream: returns the last line if no newline ended it, with a
-  // newline, or as it is if `keeps_end`.
+  // Call this at the end of the stream: returns what was not returned of the last line if no
+  // newline ended it, with a newline, or as it is if `keeps_end`.
   std::string Finish(bool keeps_end = false);
 
   // Returns what is pending of a line and was not shown yet, with the prefix if none was; empty if

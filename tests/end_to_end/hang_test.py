@@ -348,6 +348,14 @@ class NoHang(WithTap):
                               "1 of 2 ranks is in all_reduce number 1 of short")
         self.assertRegex(run.err, "rank 1 .* has not come to it: it (stands|sleeps)", str(run))
 
+    def test_a_rank_that_writes_is_seen_to_work(self):
+        node = self.nodes[0]
+        run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--hang-timeout", 16, WORKER, "writes",
+                         cwd=node.folder, env={"PYTHON_EXEC": self.python()})
+        run.wait_for("rank 1 .* has not come to it: it computes, reads or writes in writes", 60)
+        (node.folder / "go").touch()
+        self.assert_done([run], jobs.OK, 60)
+
     def test_a_rank_that_was_only_late_may_go_on(self):
         node = self.nodes[0]
         run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--hang-timeout", 2, WORKER, "late",

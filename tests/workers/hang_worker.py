@@ -193,6 +193,16 @@ def slow():
         steps(1)
 
 
+def writes():
+    """The last rank writes a little at a time until the file "go" exists."""
+    steps(3)
+    with open("written", "wb", buffering=0) as file:
+        while RANK == LAST and not os.path.exists("go"):
+            file.write(bytes(1 << 13))
+            time.sleep(0.05)
+    steps(1)
+
+
 def late():
     """The last rank is late until the file "go" exists; then all make steps until "end"
     exists."""

@@ -79,12 +79,13 @@ class NodeLook::RankLook {
     done_ = std::move(done);
     now_ = MonotonicClock().Now();
     stopped_ = false;
-    if (!alive_ || snapshot_.pid == 0) return End();
+    if (!alive_ || snapshot_.pid == 0) return EndGlance();
     server_ = FindTapServer(plan_.tap, snapshot_.rank, snapshot_.pid);
-    if (still_) moved_ += BytesMoved(server_) - moved_before_;
+    moved_now_ = BytesMoved(server_);
+    if (still_) moved_ += moved_now_ - moved_before_;
     if (server_ == 0) {
       still_ = now_ - started_ >= plan_.patience && IsPython(snapshot_.pid);
-      return End();
+      return EndGlance();
     }
     const std::optional<ProcessEntry> process = ReadProcess(server_);
     stopped_ = process && (process->state == 'T' || process->state == 't');
@@ -92,8 +93,8 @@ class NodeLook::RankLook {
     records_ = Records();
     glance_now_.clear();
     by_python_ = late_now_ = false;
-    if (stopped_) return End();
-    if (asked_ == server_ && called_) return plan_.closely ? End() : AskBriefly(0);
+    if (stopped_) return EndGlance();
+    if (asked_ == server_ && called_) return plan_.closely ? EndGlance() : AskBriefly(0);
     // What a program loads later may bring a recorder.
     Ask("", [this](const Answer& handlers) {
       records_.answered = !absl::IsDeadlineExceeded(handlers.status());
@@ -101,7 +102,7 @@ class NodeLook::RankLook {
       if (asked_ != server_) too_long_.clear();
       asked_ = server_;
       TakeQuestions(handlers.ok() ? *handlers : "");
-      plan_.closely ? End() : AskBriefly(0);
+      plan_.closely ? EndGlance() : AskBriefly(0);
     });
   }
 
@@ -232,7 +233,7 @@ class NodeLook::RankLook {
     still_ = known && (!records_.answered || glance_now_ == glance_);
     if (records_.answered) glance_ = glance_now_;
     if (!still_) NoteMoved();
-    End();
+    EndGlance();
   }
 
   void NoteMoved() {
@@ -427,7 +428,8 @@ class NodeLook::RankLook {
   }
 
   void LookAtProcess(pid_t pid) {
-    const RankActivity activity = ReadActivity(pid, *connections_);
+    RankActivity activity = ReadActivity(pid, *connections_);
+    if (pid == server_) activity.moved = moved_now_;  // Not what the glance has made it move.
     snapshot_.state = activity.state;
     snapshot_.kernel = activity.kernel;
     snapshot_.traced = activity.traced;
@@ -460,6 +462,10 @@ class NodeLook::RankLook {
     const uint64_t moved = still_ && server_ != 0 ? BytesMoved(server_) : 0;
     if (moved > 0) moved_before_ = moved;
     if (moved > 0 && seen_) seen_->moved = moved;
+    EndGlance();
+  }
+
+  void EndGlance() {
     snapshot_.still = still();
     const std::function<void()> done = std::exchange(done_, nullptr);
     if (done) done();
@@ -493,6 +499,7 @@ class NodeLook::RankLook {
   bool dumped_ = false;        // In this standstill.
   uint64_t moved_ = 0;         // Bytes moved while it stood still.
   uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
+  uint64_t moved_now_ = 0;     // Bytes moved by the begin of this one.
   bool spins_ = false;         // As Spun and MovedMuch say of the last look.
   bool moves_ = false;
   std::optional<RankActivity> seen_;

@@ -140,11 +140,13 @@ void Task::SayWhatIsMissing() {
   if (*deadline_ > MonotonicClock().Now() + seconds(1)) {
     say_at_ = deadline_;
     return LogInfo(
-        absl::StrCat("task 1 of ", tasks_.owner, " waits for hlaunch in task 0 of this ", "node"));
+        absl::StrCat("task 1 of ", tasks_.owner, " waits for hlaunch in task 0 of this node"));
   }
   LogError(absl::StrCat(
-      "task 1 of ", tasks_.owner, " on this node has heard nothing of hlaunch in ",
-      "task 0: start hlaunch in all tasks of a node, or in one (", tasks_.instead, ")"));
+      "task 1 of ", tasks_.owner,
+      " on this node has heard nothing of hlaunch in task 0: start hlaunch in all tasks of a node, "
+      "or in one (",
+      tasks_.instead, ")"));
   Finish(kExitUsage);
 }
 

@@ -40,7 +40,7 @@ std::unique_ptr<JobServer> ServeCommands(asio::io_context& loop, const ServedNod
 // What every process that has a job's socket tells of itself. Reads /proc.
 JobHere HereOfThisProcess(const JobSpec& spec, const Options& options);
 
-// Where the nodes of the job meet: at `endpoint`, HOST:PORT.
+// Where the nodes of the job meet: at `endpoint`, HOST:PORT, several with commas between them.
 JobMeeting MeetingOf(const JobSpec& spec, const std::string& endpoint);
 
 // Ends the job as `signal` from a person does: tells the keeper, this process' parent, and
