@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/report/query/ask_words.h"
 #include "launcher/text/endpoint.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/rendezvous_endpoint.h"
 
 // The common part of the commands that ask a rendezvous.
 

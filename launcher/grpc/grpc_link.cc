@@ -46,7 +46,8 @@
 #include "rendezvous/net/socket/route.h"
 #include "rendezvous/net/trust/trust.h"
 #include "rendezvous/round/values/master_address.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/client/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/client/report_node_death.h"
 #include "rendezvous/voter/wire/voter_convert.h"
 
 namespace hlaunch {

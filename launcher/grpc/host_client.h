@@ -12,7 +12,7 @@
 #include "proto/base/mutex.h"
 #include "rendezvous/job/local_rendezvous_client.h"
 #include "rendezvous/job/rendezvous_client.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/client/grpc_rendezvous_client.h"
 
 namespace hlaunch {
 

@@ -9,7 +9,7 @@
 #include "grpcpp/client_context.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
 #include "proto/base/clock.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/rendezvous_endpoint.h"
 
 namespace hlaunch {
 

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "rendezvous/job/question.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/rendezvous_endpoint.h"
 
 namespace hlaunch {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round/values/round.h"
-#include "rendezvous/rpc/grpc_rendezvous_client.h"
+#include "rendezvous/rpc/rendezvous_endpoint.h"
 
 namespace hlaunch {
 
