@@ -3,6 +3,7 @@
 
 #include "launcher/grpc/ask.h"
 
+#include "launcher/grpc/link/link_facts.h"
 #include "launcher/job/spec/credentials.h"
 #include "launcher/text/environment.h"
 #include "proto/base/log.h"
@@ -20,12 +21,6 @@ absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words) {
                            Trust::Of(found.token.secret, found.certificates, found.tls));
   return RendezvousEndpoint{words.endpoint.host, words.endpoint.port, trust,
                             PlacesOf(words.other_endpoints)};
-}
-
-std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints) {
-  std::vector<std::pair<std::string, uint16_t>> places;
-  for (const Endpoint& endpoint : endpoints) places.emplace_back(endpoint.host, endpoint.port);
-  return places;
 }
 
 }  // namespace hlaunch

@@ -3,15 +3,8 @@
 
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "launcher/report/query/ask_words.h"
-#include "launcher/text/endpoint.h"
 #include "rendezvous/rpc/rendezvous_endpoint.h"
 
 // The common part of the commands that ask a rendezvous.
@@ -23,8 +16,5 @@ namespace hlaunch {
 //
 // Errors: as FindCredentials and Trust::Of.
 absl::StatusOr<RendezvousEndpoint> EndpointToAsk(const AskWords& words);
-
-// The places in the form of RendezvousEndpoint::others.
-std::vector<std::pair<std::string, uint16_t>> PlacesOf(const std::vector<Endpoint>& endpoints);
 
 }  // namespace hlaunch

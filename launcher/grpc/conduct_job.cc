@@ -24,7 +24,7 @@
 #include "launcher/cli/hosts/exported.h"
 #include "launcher/cli/hosts/host_list.h"
 #include "launcher/cli/hosts/start_message.h"
-#include "launcher/grpc/own_rendezvous.h"
+#include "launcher/grpc/link/own_rendezvous.h"
 #include "launcher/grpc/program_to_push.h"
 #include "launcher/job/socket/serve_commands.h"
 #include "launcher/job/spec/credentials.h"

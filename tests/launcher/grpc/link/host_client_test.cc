@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/grpc/host_client.h"
+#include "launcher/grpc/link/host_client.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/grpc/endpoint_watch.h"
+#include "launcher/grpc/link/endpoint_watch.h"
 
 #include <utility>
 

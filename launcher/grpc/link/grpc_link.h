@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "launcher/cli/options/options.h"
+#include "launcher/job/spec/job_spec.h"
 #include "launcher/node/node_link.h"
 
 namespace hlaunch {
@@ -14,12 +16,5 @@ namespace hlaunch {
 // was named, prints the command for the other hosts. Errors: as ConnectFn.
 absl::StatusOr<std::unique_ptr<NodeLink>> ConnectByGrpc(const JobSpec& spec,
                                                         const Options& options);
-
-// The command with which a keeper reports the death of its node; see NodeLink::DeathReport.
-inline constexpr char kDeathReportWord[] = "--death-report";
-
-// Reports the death of a node to the rendezvous. Returns the exit code. Requires: the command line
-// begins with kDeathReportWord.
-int SendDeathReport(int argc, char** argv);
 
 }  // namespace hlaunch

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // SPDX-FileCopyrightText: The hlaunch authors
 
-#include "launcher/grpc/own_rendezvous.h"
+#include "launcher/grpc/link/own_rendezvous.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "launcher/grpc/shutdown_grace.h"
+#include "launcher/grpc/link/shutdown_grace.h"
 #include "launcher/node/descriptors.h"
 #include "launcher/node/node_link.h"
 #include "proto/base/log.h"
