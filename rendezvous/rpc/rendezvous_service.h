@@ -5,20 +5,19 @@
 
 #include <memory>
 #include <set>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "hlaunch/v1/rendezvous.grpc.pb.h"
-#include "proto/base/mutex.h"
+#include "proto/base/clock.h"
 #include "rendezvous/job/jobs.h"
 #include "rendezvous/net/port/peer_jobs.h"
 #include "rendezvous/round/values/round.h"
+#include "rendezvous/rpc/attach_stream.h"
 #include "rendezvous/voter/wire/voter_post.h"
 
 namespace hlaunch {
-
-class AttachStream;
 
 // Implements the rpcs of rendezvous.proto on top of the jobs' rendezvous.
 //
@@ -65,10 +64,8 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
                                       v1::DrainNodeResponse* response) override;
 
  private:
-  friend class AttachStream;
-
-  // Streams that have not joined, the oldest first. Shared with the alarm.
-  struct Lobby;
+  friend  // Streams that have not joined, the oldest first. Shared with the alarm.
+      struct Lobby;
 
   // Checks whether the caller may do what an open rendezvous does not let every caller do. The
   // message begins with `why`, which says for people what that is.
@@ -83,7 +80,7 @@ class RendezvousService final : public v1::Rendezvous::CallbackService {
   const bool open_;
   const PeerJobs* const peers_;
   VoterPost* const voters_;
-  const std::shared_ptr<Lobby> lobby_;
+  const AttachServices services_;
 
   mutable Mutex mu_;
   std::set<std::shared_ptr<AttachStream>> streams_ ABSL_GUARDED_BY(mu_);
