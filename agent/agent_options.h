@@ -63,4 +63,16 @@ CheckPlan PlanChecksBefore(const AgentOptions& options, const Assignment& assign
 // The checks while the workers run. Pure.
 CheckPlan PlanChecksDuring(const AgentOptions& options, const Assignment& assignment);
 
+// How this node's part of the job ended.
+struct AgentResult {
+  int exit_code = 0;
+  std::optional<Outcome> outcome;  // The job's outcome, if this node heard it.
+  absl::Status end;                // Why there is no outcome; OK if there is one.
+  // Port where hlaunch served the last round's master store; 0 if it did not.
+  uint16_t store_port = 0;
+  std::vector<Rank> ranks;    // Of this node in its last round; empty if it ran none.
+  int restarts = 0;           // The restart count of this node's last round.
+  std::string saved_imports;  // What a preload has saved on this node, for people.
+};
+
 }  // namespace hlaunch

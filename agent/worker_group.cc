@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -43,6 +44,28 @@ constexpr size_t kStartedAtOnce = 8;
 void Append(const std::vector<pid_t>& more, std::vector<pid_t>* pids) {
   pids->insert(pids->end(), more.begin(), more.end());
 }
+
+// Waits for killed workers to end. Belongs to the loop's thread.
+class KillDeadlines {
+ public:
+  explicit KillDeadlines(asio::io_context& loop) : loop_(loop) {}
+
+  // Calls `late` if Clear has not been called until the deadline. Only the first call for a local
+  // rank counts.
+  void Arm(int local_rank, std::function<void()> late) {
+    const auto [timer, is_first] = timers_.try_emplace(local_rank, loop_);
+    if (!is_first) return;
+    timer->second.expires_after(kKillDeadline);
+    timer->second.async_wait([late = std::move(late)](const asio::error_code& error) {
+      if (!error) late();
+    });
+  }
+  void Clear() { timers_.clear(); }
+
+ private:
+  asio::io_context& loop_;
+  std::map<int, asio::steady_timer> timers_;  // By local rank.
+};
 
 }  // namespace
 
@@ -87,9 +110,9 @@ struct WorkerGroup::State {
   StandIns stand_ins;
   ForkServers* fork_servers = nullptr;  // Set if there may be some.
   GroupEnd ending;
-  std::vector<pid_t> all_pids;                     // By local rank, including reaped workers.
-  bool cut_short = false;                          // Not all workers ended with 0 by themselves.
-  std::map<int, asio::steady_timer> stuck_timers;  // By local rank: for a killed one to end.
+  std::vector<pid_t> all_pids;  // By local rank, including reaped workers.
+  bool cut_short = false;       // Not all workers ended with 0 by themselves.
+  KillDeadlines kill_deadlines{loop};
   std::vector<WorkerProcess> workers;
   std::set<std::string> warnings;  // Warnings of workers that were logged already.
   pid_t spared = 0;                // A child that is not of the group.
@@ -257,11 +280,8 @@ struct WorkerGroup::State {
     if (!worker.alive() || stopping) return;
     worker.Blame(stalled);
     worker.SignalGroup(SIGKILL);
-    const auto [timer, is_first] = stuck_timers.try_emplace(stalled.local_rank, loop);
-    if (!is_first) return;
-    timer->second.expires_after(kKillDeadline);
-    timer->second.async_wait([this, &worker](const asio::error_code& error) {
-      if (error || !worker.alive() || stopping) return;  // SIGKILL did not end it: a failure too.
+    kill_deadlines.Arm(stalled.local_rank, [this, &worker] {
+      if (!worker.alive() || stopping) return;  // SIGKILL did not end it: a failure too.
       TellFailure(worker, worker.pid(), {.signal = SIGKILL});
     });
   }
@@ -292,7 +312,7 @@ struct WorkerGroup::State {
   void Stopped() {
     if (std::exchange(stopped, true)) return;
     ending.Cancel();
-    stuck_timers.clear();
+    kill_deadlines.Clear();
     stand_ins.Stop();
     watches.End();
     mpi.End(cut_short);
