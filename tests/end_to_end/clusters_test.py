@@ -47,6 +47,9 @@ SYSTEMS = [
         **({"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": IPS[0]} if i else {})}),
     ("skypilot", "", lambda i, folder: {
         "SKYPILOT_NUM_NODES": 2, "SKYPILOT_NODE_RANK": i, "SKYPILOT_NODE_IPS": "\n".join(IPS)}),
+    ("beaker", "", lambda i, folder: {
+        "BEAKER_REPLICA_COUNT": 2, "BEAKER_REPLICA_RANK": i,
+        "BEAKER_LEADER_REPLICA_HOSTNAME": IPS[0], "BEAKER_ASSIGNED_GPU_COUNT": 0}),
     ("dstack", "", lambda i, folder: {
         "DSTACK_NODES_NUM": 2, "DSTACK_NODE_RANK": i, "DSTACK_MASTER_NODE_IP": IPS[0],
         "DSTACK_GPUS_PER_NODE": 0}),

@@ -53,6 +53,14 @@ std::vector<SystemRow> MakeTable() {
                   .hosts = "DSTACK_MASTER_NODE_IP",
                   .nproc = "DSTACK_GPUS_PER_NODE",
                   .id = "DSTACK_RUN_NAME"});
+  rows.push_back({.word = "beaker",
+                  .title = "a replica of a Beaker task",
+                  .proof = {"BEAKER_REPLICA_COUNT", "BEAKER_REPLICA_RANK"},
+                  .nnodes = "BEAKER_REPLICA_COUNT",
+                  .rank = "BEAKER_REPLICA_RANK",
+                  .hosts = "BEAKER_LEADER_REPLICA_HOSTNAME",
+                  .nproc = "BEAKER_ASSIGNED_GPU_COUNT",
+                  .id = "BEAKER_LEADER_REPLICA_JOB_ID"});
   rows.push_back({.word = "ngc",
                   .title = "a replica of a multi-node job of NGC",
                   .proof = {"NGC_ARRAY_SIZE", "NGC_ARRAY_INDEX"},

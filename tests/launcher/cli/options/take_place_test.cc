@@ -229,11 +229,12 @@ TEST(TakePlace, TakesOrNamesWhatIsSetByHand) {
 
 TEST(TakePlace, NamesTheVariableOfAWrongValue) {
   EXPECT_EQ(Place(ParseOnNode({"--cluster", "lsf"})), "--cluster lsf: LSB_JOBID is not set here");
-  EXPECT_EQ(Place(ParseOnNode({"--cluster", "slrum"})),
-            "--cluster 'slrum': expected one of auto, none, hlaunchd, mpirun, slurm, pbs, lsf, "
-            "sge, sagemaker, "
-            "vertex, flux, aws-batch, skypilot, dstack, ngc, leaderworkerset, volcano, condor, "
-            "nomad, kubernetes, env");
+  EXPECT_EQ(
+      Place(ParseOnNode({"--cluster", "slrum"})),
+      "--cluster 'slrum': expected one of auto, none, hlaunchd, mpirun, slurm, pbs, lsf, "
+      "sge, sagemaker, "
+      "vertex, flux, aws-batch, skypilot, dstack, beaker, ngc, leaderworkerset, volcano, condor, "
+      "nomad, kubernetes, env");
   EXPECT_THAT(Place(ParseOnNode({}, Step({"SLURM_STEP_NODELIST=a:b,n2"}))),
               HasSubstr("SLURM_STEP_NODELIST 'a:b:12272'"));
 }
