@@ -397,6 +397,20 @@ class HostsGo(ClusterTest):
         run = self.cluster.user("ann", 0, "--nodes", "node2", "tick.py", 3)
         self.assertEqual(run.wait(30), 0, f"{run}\n{self.cluster.told()}")
 
+    def test_logs_that_lack_a_hosts_output_say_so_and_end_with_3(self):
+        number = self.submit("ann", 0, "--nodes", "node1,node2", "--nnodes", 2, "tick.py", 1)
+        self.end_of(number, 0)
+        whole = self.cluster.as_user("ann", 0, "logs", number)
+        self.assertEqual(whole.code, 0, str(whole))
+        self.assertRegex(whole.out, r"rank 0 (.|\n)*rank 1 |rank 1 (.|\n)*rank 0 ")
+        self.cluster.reboot(2)
+        self.assertTrue(lab.poll(lambda: self.cluster.hosts()["node2"]["state"] == "away", 30, 0.2))
+        part = self.cluster.as_user("ann", 0, "logs", number)
+        self.assertEqual(part.code, 3, str(part))
+        self.assertRegex(part.err, "node2")
+        self.assertNotRegex(part.err, "node1")
+        self.assertRegex(part.out, "tick 0")  # The other host's.
+
 
 if __name__ == "__main__":
     unittest.TestCase.maxDiff = None
