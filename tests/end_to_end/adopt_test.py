@@ -216,6 +216,12 @@ class Forks(Calling):
         os.kill(run.pid, signal.SIGKILL)
         self.assert_done([run], 128 + signal.SIGKILL, 60, leaves=("hlaunch-call",))
 
+    def test_failures_come_back_also_to_a_caller_that_ignores_its_children(self):
+        told = self.call("ignores-children", "exits", "fork-exits", "fork-ok")
+        for plant in ("exits", "fork-exits"):
+            self.assertEqual(told[plant]["failures"]["1"][:2], [7, 1])
+        self.assertEqual(told["fork-ok"], {str(rank): [True, f"hello {rank} of 2"] for rank in range(2)})
+
     def test_two_callers_at_once_do_not_wait_for_each_other(self):
         run = self.begin(CALLS, "fork-threads")
         self.assert_done([run], jobs.OK, 120)

@@ -162,6 +162,9 @@ def call(plant):
             with open(os.devnull, encoding="utf-8") as file:
                 return elastic_launch(forks, lambda held: is_fork(held))(file)
         return elastic_launch(forks, globals()[name])(word)
+    if plant == "ignores-children":  # From here on.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        return {}
     if plant == "program":
         return elastic_launch(config(), "/bin/true")()
     if plant.startswith("script"):

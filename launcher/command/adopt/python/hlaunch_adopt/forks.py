@@ -66,7 +66,10 @@ class Template:
     def __exit__(self, *_):
         self.life.shutdown(socket.SHUT_RDWR)  # Forks of other threads may hold it as well.
         self.life.close()
-        os.waitpid(self.pid, 0)
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass  # The caller ignores SIGCHLD, or has waited for all of its children.
 
 
 class _Rank:
@@ -141,6 +144,7 @@ class _Serving:
     def __init__(self, listener, life, template):
         self.listener, self.life, self.template = listener, life, template
         self.ranks = []
+        self.at_childs_end = None  # What the caller does on SIGCHLD.
 
     def serve(self):
         os.setsid()  # What a terminal sends is for the caller.
@@ -148,6 +152,7 @@ class _Serving:
         for number in RESET:
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.at_childs_end = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # Else codes may be lost.
         signal.set_wakeup_fd(-1)  # It is the loop of the caller.
         while self.life is not None or self.ranks:
             waits = [rank.link for rank in self.ranks]
@@ -209,6 +214,8 @@ class _Serving:
         become(words)
         for number in RESET:
             signal.signal(number, raise_signal)
+        if self.at_childs_end is not None:  # Python knows it.
+            signal.signal(signal.SIGCHLD, self.at_childs_end)
         write(self.template.folder, record(self.template.function)(*self.template.args))
 
 

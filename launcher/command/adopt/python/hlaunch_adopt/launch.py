@@ -202,8 +202,10 @@ def run_in(folder, program, config, entrypoint, words, line, values):
     try:
         code = run_child(program, ["torchrun", *ALWAYS, *words, "--report", report, *line],
                          environment(), config)
+        told = outcome.read_report(report)
+        code = code or told.get("exit_code", "unknown")  # It is lost where the caller ignores SIGCHLD.
         if code == 0:
-            return values(folder.path, outcome.read_report(report))
+            return values(folder.path, told)
         failed = outcome.failure(entrypoint, code, report, logs, began)
         raise failed
     finally:
