@@ -265,6 +265,62 @@ class FunctionsAtLength(Calling):
             self.assertEqual(self.answers(run)["ok"]["1"], [True, "hello 1 of 2"])
 
 
+@unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+class UnknownTorchAtLength(Calling):
+    """A torch that is newer than this hlaunch: the one of the tests, with some of its text changed."""
+
+    API = "distributed/launcher/api.py"
+
+    def changed(self, file, pattern, new):
+        """Returns an environment with that torch, of which `file` is another: the rest are links."""
+        found = subprocess.run([self.python, "-c", "import importlib.util as util\n"
+                                "print(util.find_spec('torch').submodule_search_locations[0])"],
+                               text=True, capture_output=True, check=True, timeout=600).stdout.strip()
+        torch = pathlib.Path(self.nodes[0].folder, "newer/torch")
+        for folder in reversed(pathlib.Path(file).parents):
+            (torch / folder).mkdir(parents=True)
+            for path in pathlib.Path(found, folder).iterdir():
+                if path.name not in ("__pycache__", *pathlib.Path(file).parts):
+                    (torch / folder / path.name).symlink_to(path)
+        text, count = re.subn(pattern, new, pathlib.Path(found, file).read_text(encoding="utf-8"))
+        self.assertEqual(count, 1)
+        (torch / file).write_text(text, encoding="utf-8")
+        return {"PYTHONPATH": torch.parent}
+
+    def test_a_newer_release_is_run_by_hlaunch(self):
+        env = self.changed("version.py", r"(?m)^(__version__ = ).*", r"\1'9.9.0'")
+        run = self.begin(*RUN, "--nproc-per-node=2", RANKS, env=env)
+        self.assert_done([run], jobs.OK, 90)
+        self.assert_ranks([run], 2, by="hlaunch")
+        self.assertEqual(self.call("release", "fork-ok", env=env), {
+            "release": {str(rank): [True, "9.9.0"] for rank in range(2)},
+            "fork-ok": {str(rank): [True, f"hello {rank} of 2"] for rank in range(2)}})
+
+    def test_what_it_gives_besides_is_refused_or_left_to_torch(self):
+        env = self.changed(self.API, r"\Z", "_own = launch_agent\n\n\n"
+                           "def launch_agent(config, entrypoint, args, health_check_server=None, guards=7):\n"
+                           "    return _own(config, entrypoint, args)\n\n\n"
+                           "def __call__(self, *args):\n"
+                           "    return launch_agent(self._config, self._entrypoint, list(args), guards=8)\n\n\n"
+                           "elastic_launch.__call__ = __call__\n")
+        self.assert_refused("gives launch_agent guards=8, which this hlaunch does not know", env)
+
+    def test_another_signature_is_refused_or_left_to_torch(self):
+        env = self.changed(self.API, r"\Z", "_own = launch_agent\n\n\n"
+                           "def launch_agent(config, program, words, health_check_server=None):\n"
+                           "    return _own(config, program, words)\n")
+        self.assert_refused(r"has launch_agent\(config, program, .*, which this hlaunch does not know", env)
+
+    def assert_refused(self, why, env):
+        run = self.begin(*RUN, "--nproc-per-node=1", RANKS, env=env)
+        self.assert_done([run], 2, 90)
+        self.assert_said(run, why)
+        self.assertRegex(self.call("ok", env=env)["ok"]["error"], why)
+        run = self.begin(*RUN, "--nproc-per-node=1", RANKS, env={**env, "HLAUNCH_TORCHRUN": "try"})
+        self.assert_done([run], jobs.OK, 90, leaves=TORCHS)
+        self.assert_ranks([run], 1, by="torch")
+
+
 class OnTwoNodes(WithTorch):
     """Both forms in which torch's nodes meet."""
 

@@ -78,6 +78,10 @@ def flags(_):
                   f"{multiprocessing.current_process().name}")
 
 
+def release(_):
+    return Answer(str(torch.__version__))
+
+
 def waits(_):
     print("waits", flush=True)
     time.sleep(600)

@@ -264,6 +264,14 @@ class Door(unittest.TestCase):
         said = self.python(text, HLAUNCH_TORCHRUN="try")
         self.assertRegex(said, r"^torch's agenthlaunch: this release .*; torch's own agent runs this job$")
 
+    def test_what_a_newer_torch_gives_besides_is_refused_unless_it_is_the_default(self):
+        self.api.write_text(API.replace("=None", "=None, guards=None"), encoding="utf-8")
+        for value, wanted in (("guards=7", "this release of torch gives launch_agent guards=7, which"),
+                              ("guards=None", "HLAUNCH_PROGRAM is /gone/hlaunch")):  # All else is known.
+            text = self.CALL.replace("[])", f"[], {value})").format(config="None")
+            self.assertRegex(self.python(text, HLAUNCH_TORCHRUN="1", HLAUNCH_PROGRAM="/gone/hlaunch"),
+                             f"^hlaunch: {wanted}")
+
     def test_a_program_that_is_missing_is_named(self):
         said = self.python(self.CALL.format(config="None"), HLAUNCH_TORCHRUN="1",
                            HLAUNCH_PROGRAM="/gone/hlaunch")

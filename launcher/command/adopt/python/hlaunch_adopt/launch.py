@@ -24,6 +24,7 @@ from hlaunch_adopt.program import HERE, find_program
 from hlaunch_adopt.words import Refused, made_folder, words_of
 
 PARAMETERS = ["config", "entrypoint", "args"]  # As in all releases from 2.4 on.
+SERVER = "health_check_server"  # Newer ones have it.
 # Commands and modules that only start the job, and leave nothing to be done after it.
 COMMANDS = {"torchrun", "accelerate", "accelerate-launch", "axolotl", "fabric", "lightning", "trl",
             "tune", "torch.distributed.run", "torch.distributed.launch",
@@ -39,14 +40,14 @@ def launch(own, config, entrypoint, args, *more, **named):
     try:
         if not hlaunch_adopt.wanted(os.environ):  # The caller may have changed its mind.
             return own(config, entrypoint, args, *more, **named)
-        start = plan(own, config, entrypoint, list(args))
+        start = plan(own, config, entrypoint, list(args), *more, **named)
     except Refused as why:
         if os.environ.get(hlaunch_adopt.VARIABLE) == "try":
             hlaunch_adopt.say(f"{why}; torch's own agent runs this job")
             return own(config, entrypoint, args, *more, **named)
         remove_made_folder(config)
         refuse(why)
-    server = more[0] if more else named.get("health_check_server")
+    server = more[0] if more else named.get(SERVER)
     try:
         return start()
     finally:
@@ -63,11 +64,21 @@ def refuse(why):
     raise RuntimeError(f"hlaunch: {text}") from None
 
 
-def plan(own, config, entrypoint, args):
+def check_call(own, *args, **named):
+    """Raises Refused unless all that torch gives its launch_agent is known here."""
+    signature = inspect.signature(own)
+    if list(signature.parameters)[:3] != PARAMETERS:
+        raise Refused(f"this release of torch has launch_agent{signature}, which this hlaunch does not "
+                      "know; update hlaunch")
+    for name, value in list(signature.bind(*args, **named).arguments.items())[3:]:
+        if name != SERVER and value != signature.parameters[name].default:
+            raise Refused(f"this release of torch gives launch_agent {name}={value!r}, which this hlaunch "
+                          "does not know; leave it out, or update hlaunch")
+
+
+def plan(own, config, entrypoint, args, *more, **named):
     """Returns what to call to run the job; raises Refused before anything was begun."""
-    if list(inspect.signature(own).parameters)[:3] != PARAMETERS:
-        raise Refused(f"this release of torch has launch_agent{inspect.signature(own)}, which this "
-                      "hlaunch does not know; update hlaunch")
+    check_call(own, config, entrypoint, args, *more, **named)
     if entrypoint is None:
         raise Refused("there is no entrypoint: give a program or a function")
     program = find_program()
