@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # SPDX-FileCopyrightText: The hlaunch authors
 """Runs a notebook whose cell trains with accelerate's notebook_launcher, and prints what its cells
-show. With --interrupt its last cell waits, and is interrupted as by a person's click."""
+show. With --interrupt its last cell waits, and is interrupted as by a person's click; with --until FILE
+it waits for a file. --port PORT is that of notebook_launcher."""
 
 import os
 import signal
@@ -25,10 +26,12 @@ def train(word):
           f"{'hlaunch' if 'HLAUNCH_JOB_ID' in os.environ else 'torch'}", flush=True)
     if word == "wait":
         time.sleep(600)
+    while word.startswith("/") and not os.path.exists(word):
+        time.sleep(0.1)
 """
 LAUNCH = """
 from accelerate import notebook_launcher
-notebook_launcher(train, ("WORD",), num_processes=2)
+notebook_launcher(train, ("WORD",), num_processes=2, use_port="PORT")
 print("the cell goes on")
 """
 
@@ -45,10 +48,10 @@ def interrupt_once_it_waits(client, notebook):
     os.killpg(os.getpgid(kernel), signal.SIGINT)
 
 
-def main(word):
+def main(word, port):
     notebook = nbformat.v4.new_notebook()
     notebook.cells = [nbformat.v4.new_code_cell(text)
-                      for text in (DEFINE, LAUNCH.replace("WORD", word))]
+                      for text in (DEFINE, LAUNCH.replace("WORD", word).replace("PORT", port))]
     client = NotebookClient(notebook, timeout=600, kernel_name="python3")
     if word == "wait":
         threading.Thread(target=interrupt_once_it_waits, args=(client, notebook), daemon=True).start()
@@ -61,4 +64,5 @@ def main(word):
 
 
 if __name__ == "__main__":
-    main("wait" if "--interrupt" in sys.argv else "train")
+    value = lambda name: sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
+    main("wait" if "--interrupt" in sys.argv else value("--until") or "train", value("--port") or "29500")
