@@ -9,12 +9,14 @@ import os
 import pathlib
 import re
 import signal
+import unittest
 
 import jobs
 import lab
 import torch_test
 
 WORKER = str(lab.WORKERS / "hang_worker.py")
+SLOW_WORKER = str(lab.WORKERS / "slow_worker.py")
 
 
 class WithTap(torch_test.WithTorch):
@@ -199,6 +201,14 @@ class HangsOnDevices(jobs.JobTest):
                    "rank 1: in recv from rank 2, which has called no send to it",
                    r"rank 2 \(.*\) does not: it stands in idle_rank \(device_worker.py:")
 
+    def test_a_rank_that_takes_longer_in_each_step_is_named(self):
+        run = self.nodes[0].start(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 4,
+                                  self.worker, "slow", cwd=self.nodes[0].folder)
+        run.wait_for(r"rank 2 \(.*\) holds up 2 other ranks, which lose \d+ % of their time.*"
+                     r"; it was most often in slow_steps \(device_worker.py:1\)", 120)
+        (self.nodes[0].folder / "end").touch()
+        self.assert_done([run], jobs.OK, 60)
+
     def test_exchanges_that_are_over_are_no_hang(self):
         run = self.nodes[0].run(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 2,
                                 self.worker, "exchanges", cwd=self.nodes[0].folder)
@@ -314,6 +324,15 @@ class HangsOnHosts(Hanging):
             run.signal(signal.SIGTERM)
         self.assert_done(runs, (128 + signal.SIGTERM, *jobs.OWN_CODES), 60)
 
+    def test_a_rank_that_takes_longer_in_each_step_is_named(self):
+        runs = self.start(SLOW_WORKER, "slow", env={"PYTHON_EXEC": self.python()},
+                          options=["--nproc-per-node", 1, "--hang-timeout", 4],
+                          cwd=self.nodes[0].folder)
+        runs[0].wait_for(r"rank 2 \(node2, local rank 0, pid \d+\) holds up 2 other ranks, which lose "
+                         r"\d+ % of their time", 180)
+        (self.nodes[0].folder / "end").touch()
+        self.assert_done(runs, jobs.OK, 60)
+
     def test_all_nodes_say_what_node_rank_0_has_found(self):
         runs = self.start(WORKER, "late", env={"PYTHON_EXEC": self.python()},
                           options=["--nproc-per-node", 1, "--hang-timeout", 4],
@@ -365,6 +384,56 @@ class NoHang(WithTap):
         run.wait_for(r"the ranks go on after \d+ s", 60)
         (node.folder / "end").touch()
         self.assert_done([run], jobs.OK, 60)
+
+
+AT_LENGTH = unittest.skipUnless("HLAUNCH_AT_LENGTH" in os.environ, "HLAUNCH_AT_LENGTH is not set")
+
+
+class SlowRanks(WithTap):
+    """Four ranks in steps of 0.3 s. Looks are half a second apart here."""
+
+    def job(self, mode, **env):
+        node = self.nodes[0]
+        return node.start(lab.HLAUNCH, "--nproc-per-node", 4, "--hang-timeout", 4,
+                          SLOW_WORKER, mode, cwd=node.folder,
+                          env={"PYTHON_EXEC": self.python(), **env})
+
+    def end(self, run):
+        (self.nodes[0].folder / "end").touch()
+        self.assert_done([run], jobs.OK, 60)
+
+    def is_named(self, mode, **env):
+        run = self.job(mode, **env)
+        run.wait_for(r"rank 2 \(.*local rank 2, pid \d+\) holds up 3 other ranks, which lose \d+ % of "
+                     r"their time. .*it was most often in load \(slow_worker.py:\d+\)", 120)
+        self.end(run)
+        self.assertEqual(run.err.count("holds up"), 1, str(run))
+
+    def nobody_is_named(self, mode):
+        run = self.job(mode)
+        run.wait_for("MANY STEPS", 300)
+        self.end(run)
+        self.assertNotIn("holds up", run.err)
+
+    def test_a_rank_that_takes_longer_in_each_step_is_named(self):
+        self.is_named("slow")
+
+    def test_a_rank_for_which_the_others_wait_in_backward_is_named(self):
+        self.is_named("backward")
+
+    @AT_LENGTH
+    def test_a_rank_is_named_with_collectives_of_hlaunch(self):
+        self.is_named("slow", **HangsOfHlaunch.env)
+
+    @AT_LENGTH
+    def test_equal_ranks_are_not_named(self):
+        self.nobody_is_named("equal")
+
+    def test_ranks_that_are_late_in_turns_are_not_named(self):
+        self.nobody_is_named("turns")
+
+    def test_a_checkpoint_in_each_step_is_no_slow_rank(self):
+        self.nobody_is_named("saves")
 
 
 class Asking(WithTap):

@@ -4,6 +4,9 @@
 """A rank that gives its collectives to a device, which does them later, as with NCCL: see
 played_device.py."""
 
+import json
+import os
+import pathlib
 import sys
 import time
 
@@ -23,7 +26,21 @@ def steps(count, group="0"):
         call("all_reduce", group)
 
 
+def slow_steps():
+    """The last rank takes longer in each step, and each waits for its device then."""
+    steps(100)
+    synchronize(0.01)
+    while not pathlib.Path("end").exists():
+        time.sleep(0.6 if LAST else 0.3)
+        steps(1)
+        synchronize(0.01)
+    os._exit(0)  # Others may have seen the file one step before.
+
+
 def main():
+    if MODE == "slow":
+        device.HANDLERS["hlaunch_pace"] = lambda: "\n" + json.dumps(
+            {"does": "works", "at": "slow_steps (device_worker.py:1)", "groups": ["0"]})
     if MODE == "part":  # The last rank has a group of its own.
         MEMBERS.update({"1": list(range(SIZE - 1)), "2": [SIZE - 1]})
     if MODE == "device" and LAST:
@@ -63,6 +80,8 @@ def main():
         if RANK == 1:
             idle_rank()
         call("all_reduce", "1")
+    elif MODE == "slow":
+        slow_steps()
     elif MODE == "exchanges":
         for _ in range(3):
             exchange()

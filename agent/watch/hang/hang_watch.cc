@@ -4,6 +4,7 @@
 #include "agent/watch/hang/hang_watch.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/watch/hang/node_look.h"
+#include "agent/watch/hang/slow_watch.h"
 #include "agent/watch/hang/snapshot_text.h"
 #include "agent/watch/hang/told_hang.h"
 #include "asio/io_context.hpp"
@@ -37,6 +39,14 @@ Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
 }
 
+// Returns a time near `apart`, another one for each look: else looks might meet every step of a
+// training at the same place.
+Duration NotInStep(Duration apart, int64_t number) {
+  constexpr double kGolden = 0.6180339887498949;
+  const double turns = kGolden * static_cast<double>(number);
+  return std::chrono::duration_cast<Duration>(apart * (0.75 + 0.5 * (turns - std::floor(turns))));
+}
+
 int64_t WholeSeconds(Duration age) {
   return std::chrono::duration_cast<std::chrono::seconds>(age).count();
 }
@@ -52,7 +62,7 @@ std::string NodesElsewhere(const std::vector<int>& nodes) {
 
 struct HangWatch::State {
   State(asio::io_context& the_loop, const Assignment& assignment, const WorkerSpec& spec,
-        const NodeFacts& facts, OnHang the_on_hang, TellNodes the_tell)
+        const NodeFacts& facts, OnHang the_on_hang, TellNodes the_tell, OnSlow the_on_slow)
       : first_rank(assignment.first_rank),
         workers(spec.nproc),
         nodes(assignment.num_nodes),
@@ -60,13 +70,15 @@ struct HangWatch::State {
         apart(Apart(spec.hang_rule)),
         on_hang(std::move(the_on_hang)),
         tell(std::move(the_tell)),
+        on_slow(std::move(the_on_slow)),
         look(the_loop, PlanLook(assignment, spec, facts)),
         judge(spec.hang_rule),
+        slow(first_rank, facts.host, static_cast<size_t>(workers)),
         timer(the_loop) {}
 
   // Waits for the time between two looks, then looks.
   void Rest() {
-    next = MonotonicClock().Now() + apart;
+    next = MonotonicClock().Now() + NotInStep(apart, number++);
     timer.expires_at(next);
     timer.async_wait([this, alive = std::weak_ptr<bool>(life)](const asio::error_code& error) {
       if (error || alive.expired()) return;
@@ -75,6 +87,7 @@ struct HangWatch::State {
       if (late > kPause) judge.Forgive(late);
       look.Begin([this] {
         Share();
+        FindSlow();
         Rest();
       });
     });
@@ -92,6 +105,20 @@ struct HangWatch::State {
     }
   }
 
+  // Looks for ranks that hold up the others although all go on.
+  void FindSlow() {
+    const Instant now = MonotonicClock().Now();
+    slow.Add(look.paces(), now);
+    if (!judges) {
+      const std::string word = look.still() ? "" : slow.Word(kMaxRoundWordBytes);
+      if (!word.empty()) tell(word);
+      return;
+    }
+    const SlowNews news = slow.Judge(now);
+    if (!news.ranks.text.empty()) LogWarning(news.ranks.text);
+    if (on_slow) on_slow(news);
+  }
+
   // Tells other nodes `text`, unless they have heard it a moment ago. Nothing is said at first.
   void Say(const std::string& text) {
     const Instant now = MonotonicClock().Now();
@@ -104,6 +131,7 @@ struct HangWatch::State {
 
   void Hear(int node_rank, const std::string& text) {
     if (!judges) return HearVerdict(text);
+    if (slow.Hear(node_rank, text)) return void(told.erase(node_rank));
     auto ranks = ParseSnapshots(text);
     if (ranks) {
       told[node_rank] = *std::move(ranks);
@@ -175,8 +203,11 @@ struct HangWatch::State {
   const Duration apart;
   const OnHang on_hang;
   const TellNodes tell;
+  const OnSlow on_slow;
   NodeLook look;
   HangJudge judge;
+  SlowWatch slow;
+  int64_t number = 0;                             // Of looks.
   std::map<int, std::vector<RankSnapshot>> told;  // By node rank: of nodes that stand still.
   std::string said;                               // The last text for other nodes, and when it
   Instant said_at;                                // was said.
@@ -190,12 +221,12 @@ struct HangWatch::State {
 
 std::unique_ptr<HangWatch> HangWatch::Open(asio::io_context& loop, const Assignment& assignment,
                                            const WorkerSpec& spec, const NodeFacts& facts,
-                                           OnHang on_hang, TellNodes tell) {
+                                           OnHang on_hang, TellNodes tell, OnSlow on_slow) {
   if (facts.tap.empty() || spec.hang_rule.timeout == Duration::zero() || spec.starts_others) {
     return nullptr;
   }
-  std::unique_ptr<HangWatch> watch(new HangWatch(
-      std::make_unique<State>(loop, assignment, spec, facts, std::move(on_hang), std::move(tell))));
+  std::unique_ptr<HangWatch> watch(new HangWatch(std::make_unique<State>(
+      loop, assignment, spec, facts, std::move(on_hang), std::move(tell), std::move(on_slow))));
   watch->state_->Rest();
   return watch;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watch/hang/slow_watch.h"
 #include "agent/workers/worker/worker_env.h"
 #include "agent/workers/worker/worker_spec.h"
 #include "rendezvous/round/values/round.h"
@@ -38,12 +39,14 @@ class HangWatch {
   // Called from the loop with a text for the watches of the other nodes: from node rank 0 for all
   // of them, from others for node rank 0. A text may be lost, so it is told again and again.
   using TellNodes = std::function<void(std::string text)>;
+  // Called on node rank 0 after each look, with what is known of slow ranks. May be empty.
+  using OnSlow = std::function<void(const SlowNews&)>;
 
   // Null if there is nothing to watch: there is no tap, --hang-timeout is off, or the worker starts
   // others itself.
   static std::unique_ptr<HangWatch> Open(asio::io_context& loop, const Assignment& assignment,
                                          const WorkerSpec& spec, const NodeFacts& facts,
-                                         OnHang on_hang, TellNodes tell);
+                                         OnHang on_hang, TellNodes tell, OnSlow on_slow = {});
   ~HangWatch();
 
   // Process `pid`, a child of this one, runs that worker until Ended.

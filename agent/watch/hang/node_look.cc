@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/watch/hang/flight_record.h"
 #include "agent/watch/hang/rank_activity.h"
+#include "agent/watch/hang/rank_pace.h"
 #include "agent/watch/hang/tap.h"
 #include "agent/watch/hang/tap_request.h"
 #include "agent/watch/hang/user_place.h"
@@ -31,6 +32,7 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(15);
 constexpr Duration kPythonLimit = std::chrono::seconds(1);
+constexpr Duration kPrompt = std::chrono::milliseconds(100);
 constexpr size_t kLongRecord = 1 << 14;  // Shorter ones cost next to nothing.
 
 std::string DirectoryOf(const std::string& path) {
@@ -92,7 +94,8 @@ class NodeLook::RankLook {
     if (stopped_) still_ = true;
     records_ = Records();
     glance_now_.clear();
-    by_python_ = late_now_ = false;
+    pace_ = PaceSample();
+    by_python_ = late_now_ = device_behind_ = false;
     if (stopped_) return EndGlance();
     if (asked_ == server_ && called_) return plan_.closely ? EndGlance() : AskBriefly(0);
     // What a program loads later may bring a recorder.
@@ -135,6 +138,7 @@ class NodeLook::RankLook {
   bool still() const { return alive_ && still_; }
   bool ended() const { return snapshot_.ended; }
   const RankSnapshot& snapshot() const { return snapshot_; }
+  const PaceSample& pace() const { return pace_; }
   pid_t tool() const { return dump_ ? dump_->tool() : 0; }
 
  private:
@@ -145,6 +149,7 @@ class NodeLook::RankLook {
   }
 
   void Ask(const std::string& what, std::function<void(Answer)> then, Duration limit) {
+    question_at_ = MonotonicClock().Now();
     request_.emplace(loop_, TapSocketPath(plan_.tap, snapshot_.rank, server_), what,
                      std::move(then), limit);
   }
@@ -181,10 +186,11 @@ class NodeLook::RankLook {
           known != before.end() ? *known : Question{whole, BriefQuestion(whole, handlers), false});
     }
     snapshot_.hidden = !too_long_.empty();
+    has_pace_ = absl::StrContains(handlers, kPaceHandler);
   }
 
   void AskBriefly(size_t number) {
-    if (number == questions_.size()) return OnGlance();
+    if (number == questions_.size()) return AskForPace();
     const Question& question = questions_[number];
     const bool by_python = question.brief == kProgressHandler;
     const bool briefly =
@@ -216,7 +222,10 @@ class NodeLook::RankLook {
     Question& question = questions_[number];
     if (briefly && answer.size() > kLongRecord) question.brief.clear();  // It was not understood.
     const bool by_python = briefly && question.brief == kProgressHandler;
-    absl::StrAppend(&glance_now_, by_python ? answer : FlightProgress(answer));
+    absl::StrAppend(&glance_now_, by_python ? ProgressOf(answer) : FlightProgress(answer));
+    if (by_python) TakePace(answer);
+    if (briefly && !by_python) device_behind_ = device_behind_ || HasUnfinishedCalls(answer);
+    if (!briefly && question.is_long && !question.brief.empty()) NoteMessages(answer);
     question.is_long = briefly || answer.size() > kLongRecord;
     if (!briefly && (!snapshot_.recorded || !called_)) {
       const std::optional<FlightRecord> record = ParseFlightRecord(answer);
@@ -225,10 +234,46 @@ class NodeLook::RankLook {
     }
   }
 
+  // A device that waits for a message does not wait for the slowest rank.
+  void NoteMessages(const std::string& record) {
+    const std::optional<FlightRecord> calls = ParseFlightRecord(record);
+    sends_ = sends_ || (calls && std::any_of(calls->groups.begin(), calls->groups.end(),
+                                             [](const auto& one) { return one.messages > 0; }));
+  }
+
+  // Python knows what the rank itself does.
+  void AskForPace() {
+    if (by_python_ || !has_pace_ || !called_ || !MayAskPython() || late_) return OnGlance();
+    const auto then = [this](const Answer& answer) {
+      if (answer.ok()) TakePace(*answer);
+      if (absl::IsDeadlineExceeded(answer.status())) late_ = late_now_ = true;
+      OnGlance();
+    };
+    Ask(std::string(kPaceHandler), then, std::min(kPythonLimit, plan_.answer_limit));
+  }
+
+  // Python answers once it gets its lock, which a rank that computes may hold until it waits.
+  void TakePace(const std::string& answer) {
+    pace_ = PaceOf(answer);
+    const bool prompt = MonotonicClock().Now() - question_at_ < kPrompt;
+    if (pace_.pace == Pace::kWaits && !prompt) pace_.pace = Pace::kUnknown;
+  }
+
+  // Adds what Python does not know.
+  void CompletePace() {
+    if (pace_.pace == Pace::kUnknown) return;
+    AddProcessorUse(server_, &pace_);
+    pace_.calls = glance_now_;
+    if (pace_.pace == Pace::kWorks && device_behind_) {
+      pace_.pace = sends_ ? Pace::kUnknown : Pace::kWaits;
+    }
+  }
+
   void OnGlance() {
     const OwnCalls own = OwnCallsOf(ReadCallRecords(server_, kMaxGroupsOfRank));
     called_ = called_ || !own.groups.empty();
     absl::StrAppend(&glance_now_, own.progress);
+    CompletePace();
     const bool known = std::exchange(known_, snapshot_.recorded);
     still_ = known && (!records_.answered || glance_now_ == glance_);
     if (records_.answered) glance_ = glance_now_;
@@ -485,6 +530,11 @@ class NodeLook::RankLook {
   std::string progress_;                          // The counters of the flight recorders.
   std::string glance_;                            // How far the rank was at the last glance.
   std::string glance_now_;                        // The same, at the one in progress.
+  PaceSample pace_;                               // At the last glance.
+  bool has_pace_ = false;                         // The tap tells it.
+  bool device_behind_ = false;                    // At this glance: some call is not over there.
+  bool sends_ = false;                            // It has called single ranks.
+  Instant question_at_;                           // When the last question was asked.
   std::string at_record_;                         // The glance at the last record.
   bool unfinished_ = true;                        // Some call was, at the last record.
   bool known_ = false;                            // At the last glance a recorder had answered.
@@ -581,6 +631,12 @@ std::vector<RankSnapshot> NodeLook::snapshots() const {
   std::vector<RankSnapshot> snapshots;
   for (const auto& rank : ranks_) snapshots.push_back(rank->snapshot());
   return snapshots;
+}
+
+std::vector<PaceSample> NodeLook::paces() const {
+  std::vector<PaceSample> paces;
+  for (const auto& rank : ranks_) paces.push_back(rank->pace());
+  return paces;
 }
 
 std::vector<pid_t> NodeLook::tools() const {

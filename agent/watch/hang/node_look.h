@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/watch/hang/rank_pace.h"
 #include "agent/watch/hang/socket_bytes.h"
 #include "agent/watch/hang/tap_request.h"
 #include "agent/workers/worker/worker_env.h"
@@ -72,6 +73,8 @@ class NodeLook {
 
   // The result of the last look.
   std::vector<RankSnapshot> snapshots() const;
+  // What each rank did at that moment, by local rank; also while they go on.
+  std::vector<PaceSample> paces() const;
 
  private:
   class RankLook;

@@ -145,6 +145,7 @@ def _open(directory, rank):
     if hasattr(c10d, "_register_handler"):
         c10d._register_handler("hlaunch_groups", _groups)
         c10d._register_handler("hlaunch_progress", _progress)
+        c10d._register_handler("hlaunch_pace", _paces)
         c10d._register_handler("hlaunch_waits", _waits)
 
 
@@ -278,7 +279,7 @@ def _groups(request, response):
 
 def _progress(request, response):
     """How many collectives each group on CPUs has called. Gloo's record tells that, too, but is
-    long."""
+    long. A second line says what the main thread does."""
     try:
         import json
         import torch
@@ -288,10 +289,82 @@ def _progress(request, response):
             if "cpu" in c10d._world.pg_backend_config[group]:
                 backend = group._get_backend(torch.device("cpu"))
                 told[name] = backend._get_sequence_number_for_group()
-        response.set_content(json.dumps(told), "application/json")
+        response.set_content(json.dumps(told) + "\n" + _pace_text(), "text/plain")
         response.set_status(200)
     except Exception:
         response.set_status(500)
+
+
+def _paces(request, response):
+    """The second line alone."""
+    response.set_content("\n" + _pace_text(), "text/plain")
+    response.set_status(200)
+
+
+def _pace_text():
+    try:
+        import json
+        return json.dumps(_pace())
+    except Exception:
+        return "{}"
+
+
+def _pace():
+    """Whether the main thread waits in a collective, saves a checkpoint or works, and the line of
+    the script in which it does. DDP waits in C++ at the end of backward(), where a CPU works else;
+    for a device, another thread does that."""
+    import threading
+    frame = sys._current_frames()[threading.main_thread().ident]
+    with open("/proc/self/stat") as stat:
+        sleeps = stat.read().rpartition(")")[2].split()[0] == "S"
+    does, at, depth = "works", "", 0
+    name, path = frame.f_code.co_name, frame.f_code.co_filename
+    if sleeps and path.endswith("torch/autograd/graph.py"):
+        cuda = sys.modules.get("torch.cuda")
+        does = "unknown" if cuda is not None and cuda.is_initialized() else "waits"
+    elif sleeps and _is_in_wait_once(frame.f_code, frame.f_lasti):
+        does = "unknown"  # Perhaps for a message.
+    while frame is not None and depth < 64:
+        name, path = frame.f_code.co_name, frame.f_code.co_filename
+        if "torch/distributed/checkpoint/" in path or (
+                name == "save" and path.endswith("torch/serialization.py")):
+            does = "saves"
+        elif does != "saves" and path.endswith(_CALLS) and name.startswith(_COLLECTIVES):
+            does = "waits"
+        if not at and not any(part in path for part in _LIBRARIES):
+            at = "%s (%s:%d)" % (name, os.path.basename(path), frame.f_lineno or 0)
+        frame, depth = frame.f_back, depth + 1
+    return {"does": does, "at": at, "groups": _called()}
+
+
+def _called():
+    """The groups that have called a collective, as far as their backends count them."""
+    called = []
+    c10d = sys.modules["torch.distributed.distributed_c10d"]
+    for group, name in list(c10d._world.pg_names.items()):
+        try:
+            if group._get_sequence_number_for_group() == 0:
+                continue
+        except Exception:
+            pass
+        called.append(name)
+    return called[:32]
+
+
+_CALLS = ("distributed_c10d.py", "_functional_collectives.py")
+_COLLECTIVES = ("all_reduce", "all_gather", "all_to_all", "barrier", "broadcast", "gather",
+                "monitored_barrier", "reduce", "scatter", "wait_tensor", "_all_gather", "_reduce")
+_LIBRARIES = ("site-packages/", "dist-packages/", "/lib/python3", "<frozen ")
+_known_waits = {}
+
+
+def _is_in_wait_once(code, place):
+    """As _is_in_wait, which takes long for long functions."""
+    if (code, place) not in _known_waits:
+        if len(_known_waits) > 256:
+            _known_waits.clear()
+        _known_waits[code, place] = _is_in_wait(code, place)
+    return _known_waits[code, place]
 
 
 def _waits(request, response):
