@@ -237,6 +237,9 @@ struct WorkerGroup::State {
     on.on_value = [this](Rank rank, const std::string& name, double value) {
       if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
     };
+    on.on_found = [this](const NodeEvent& event) {
+      if (events.on_event) events.on_event(event);
+    };
     on.on_word = [this](std::string text) {
       if (events.on_word) events.on_word(std::move(text));
     };

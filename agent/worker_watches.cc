@@ -3,6 +3,7 @@
 
 #include "agent/worker_watches.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,15 @@
 #include "proto/base/status_macros.h"
 
 namespace hlaunch {
+namespace {
+
+// Time lost grows for as long as a job runs; not every second is worth an event.
+bool HasChanged(Duration now, Duration told) {
+  const Duration by = now > told ? now - told : told - now;
+  return by >= std::chrono::seconds(1) && by >= told / 50;
+}
+
+}  // namespace
 
 absl::Status WorkerWatches::Open(const WorkerSpec& spec, const JobLogs& logs,
                                  const RoundLogs& round_logs, NodeFacts& facts) {
@@ -29,9 +39,21 @@ absl::Status WorkerWatches::Open(const WorkerSpec& spec, const JobLogs& logs,
                           .reason = culprit.reason},
                          action);
       },
-      events_.on_word);
+      events_.on_word, [this](const SlowNews& news) { TellSlow(news); });
   answers_.emplace(loop_, PlanLook(assignment_, spec, facts));
   return absl::OkStatus();
+}
+
+void WorkerWatches::TellSlow(const SlowNews& news) {
+  if (!events_.on_found) return;
+  if (!news.ranks.text.empty()) {
+    events_.on_found(
+        SlowRanksFound{assignment_.round, news.ranks.ranks, news.ranks.lost, news.ranks.text});
+  }
+  const TimeLost lost{assignment_.round, news.waited, news.saved};
+  if (!HasChanged(lost.waiting, told_.waiting) && !HasChanged(lost.saving, told_.saving)) return;
+  told_ = lost;
+  events_.on_found(lost);
 }
 
 absl::Status WorkerWatches::OpenWatchdog(const WorkerSpec& spec, NodeFacts& facts) {

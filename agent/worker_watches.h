@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/output/log_directory.h"
 #include "agent/watch/hang/hang_watch.h"
+#include "agent/watch/observe/node_event.h"
 #include "agent/watch/query/rank_answers.h"
 #include "agent/watch/stall/kernel_wait.h"
 #include "agent/watch/stall/log_watch.h"
@@ -49,6 +50,8 @@ class WorkerWatches {
     std::function<void(int64_t step)> on_step;
     std::function<void()> on_boundary;  // Rank 0, which runs here, is at a good moment to stop.
     std::function<void(Rank rank, const std::string& name, double value)> on_value;
+    // What was found of ranks that hold up the others, and of time lost; on node rank 0.
+    std::function<void(const NodeEvent&)> on_found;
     // What the other nodes of the round are to be told, see RoundWord.
     std::function<void(std::string text)> on_word;
   };
@@ -96,6 +99,7 @@ class WorkerWatches {
   absl::Status OpenWatchdog(const WorkerSpec& spec, NodeFacts& facts);
   absl::Status OpenStalls(const WorkerSpec& spec, const JobLogs& logs, const RoundLogs& round_logs);
   void OpenLines(const WorkerSpec& spec);
+  void TellSlow(const SlowNews& news);
   bool HearsBoundaries(const WorkerSpec& spec) const {
     return spec.hears_boundaries && assignment_.first_rank == 0;
   }
@@ -109,6 +113,7 @@ class WorkerWatches {
   std::unique_ptr<KernelWaitWatch> kernel_waits_;
   std::unique_ptr<HangWatch> hangs_;
   std::optional<RankAnswers> answers_;  // Until Stop.
+  TimeLost told_;                       // The last one.
 };
 
 }  // namespace hlaunch

@@ -15,13 +15,16 @@ bool IsOfOneWorker(const NodeEvent& event) {
          std::holds_alternative<WorkerEnded>(event) || std::holds_alternative<LogValue>(event);
 }
 
+// True for what is told again and again, each time a little more.
+bool IsRunningSum(const NodeEvent& event) { return std::holds_alternative<TimeLost>(event); }
+
 }  // namespace
 
 bool EventChoice::Tells(const NodeEvent& event) {
   if (const auto* const started = std::get_if<RoundStarted>(&event)) {
     node_rank_ = started->assignment.node_rank;
   }
-  if (IsOfOneWorker(event)) return false;
+  if (IsOfOneWorker(event) || IsRunningSum(event)) return false;
   if (node_rank_) return *node_rank_ == 0;
   const auto* const finished = std::get_if<NodeFinished>(&event);
   return speaks_first_ || (finished != nullptr && finished->exit_code != 0);

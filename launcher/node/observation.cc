@@ -41,6 +41,8 @@ struct Status {
   std::string operator()(const WorkerStalled&) const { return ""; }
   std::string operator()(const LogValue&) const { return ""; }
   std::string operator()(const HealthChanged&) const { return ""; }
+  std::string operator()(const SlowRanksFound&) const { return ""; }
+  std::string operator()(const TimeLost&) const { return ""; }
   std::string operator()(const RoundStopped& e) const {
     return absl::StrCat("stopping the workers", e.reason.empty() ? "" : ": ", e.reason);
   }

@@ -56,7 +56,8 @@ void KeepReport(const std::string& file, const JobSpec& spec, const AgentResult&
   const Instant now = MonotonicClock().Now();
   const ReportFacts facts = {spec.job_id,        HostName(),         spec.policy.max_restarts,
                              result.store_port,  WallMillis(),       goodput.Ran(now),
-                             goodput.Whole(now), goodput.restarts(), result.ranks};
+                             goodput.Whole(now), goodput.restarts(), result.ranks,
+                             goodput.Lost()};
   const auto age = std::chrono::duration_cast<std::chrono::milliseconds>(facts.whole + kClockSkew);
   const std::string json = JsonReport(facts, outcome);
   const absl::Status kept =
@@ -118,6 +119,7 @@ void PrintSummary(const JobSpec& spec, const AgentResult& result, const NodeOutp
   style.max_restarts = spec.policy.max_restarts;
   style.store_port = result.store_port;
   style.goodput = goodput.Text(MonotonicClock().Now());
+  style.lost = goodput.LostText(MonotonicClock().Now());
   if (!style.goodput.empty() && !result.saved_imports.empty()) {
     absl::StrAppend(&style.goodput, "; ", result.saved_imports);
   }

@@ -394,7 +394,7 @@ class SlowRanks(WithTap):
 
     def job(self, mode, **env):
         node = self.nodes[0]
-        return node.start(lab.HLAUNCH, "--nproc-per-node", 4, "--hang-timeout", 4,
+        return node.start(lab.HLAUNCH, "--nproc-per-node", 4, "--hang-timeout", 4, "--log-dir", "logs",
                           SLOW_WORKER, mode, cwd=node.folder,
                           env={"PYTHON_EXEC": self.python(), **env})
 
@@ -408,12 +408,20 @@ class SlowRanks(WithTap):
                      r"their time. .*it was most often in load \(slow_worker.py:\d+\)", 120)
         self.end(run)
         self.assertEqual(run.err.count("holds up"), 1, str(run))
+        self.assert_said(run, r"time lost: .*waiting for the slowest rank \d+")
+        (log,) = self.nodes[0].folder.glob("logs/**/events.jsonl")
+        events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+        (slow,) = [event for event in events if event["event"] == "slow_ranks"]
+        self.assertEqual(slow["ranks"], [2])
+        self.assertGreater([event for event in events if event["event"] == "time_lost"][-1]
+                           ["waiting_seconds"], 1)
 
     def nobody_is_named(self, mode):
         run = self.job(mode)
         run.wait_for("MANY STEPS", 300)
         self.end(run)
         self.assertNotIn("holds up", run.err)
+        return run
 
     def test_a_rank_that_takes_longer_in_each_step_is_named(self):
         self.is_named("slow")
@@ -433,7 +441,8 @@ class SlowRanks(WithTap):
         self.nobody_is_named("turns")
 
     def test_a_checkpoint_in_each_step_is_no_slow_rank(self):
-        self.nobody_is_named("saves")
+        run = self.nobody_is_named("saves")
+        self.assert_said(run, r"time lost: .*checkpoints \d+")
 
 
 class Asking(WithTap):

@@ -76,6 +76,19 @@ struct Fields {
     line["check"] = e.check;
     line["reason"] = e.reason;
   }
+  void operator()(const SlowRanksFound& e) const {
+    line["event"] = e.lost > 0 ? "slow_ranks" : "slow_ranks_over";
+    line["round"] = e.round;
+    line["ranks"] = e.ranks;
+    line["lost"] = e.lost;
+    line["reason"] = e.reason;
+  }
+  void operator()(const TimeLost& e) const {
+    line["event"] = "time_lost";
+    line["round"] = e.round;
+    line["waiting_seconds"] = InSeconds(e.waiting);
+    line["checkpoint_seconds"] = InSeconds(e.saving);
+  }
   void operator()(const RoundStopped& e) const {
     line["event"] = "round_stopped";
     line["round"] = e.round;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@ namespace hlaunch {
 namespace {
 
 constexpr size_t kRestartsNamed = 3;
+constexpr Duration kLeastLost = std::chrono::seconds(1);  // Less is not worth a line.
+constexpr Duration kLeastNamed = std::chrono::milliseconds(50);
 
 // "0.8 s", "40 s", "3 min 20 s", "3 h 12 min".
 std::string TimeText(Duration duration) {
@@ -46,6 +49,10 @@ void Goodput::Count(const NodeEvent& event, Instant now) {
   if (std::holds_alternative<RoundStarted>(event)) {
     if (restarts_next_ && changed_) restarts_.push_back(now - *changed_);
     restarts_next_ = false;
+    if (!first_) first_ = now;
+    before_.waiting += now_.waiting;
+    before_.saving += now_.saving;
+    now_ = {};
     runs_ = true;
     changed_ = now;
   } else if (std::holds_alternative<RoundStopped>(event) && runs_) {
@@ -54,7 +61,35 @@ void Goodput::Count(const NodeEvent& event, Instant now) {
     changed_ = now;
   } else if (std::holds_alternative<JobRestarted>(event)) {
     restarts_next_ = true;
+  } else if (const auto* lost = std::get_if<TimeLost>(&event)) {
+    now_ = *lost;
   }
+}
+
+LostTime Goodput::Lost() const {
+  LostTime lost = before_;
+  if (first_) lost.start = *first_ - start_;
+  lost.waiting += now_.waiting;
+  lost.saving += now_.saving;
+  for (const Duration each : restarts_) lost.restarts += each;
+  return lost;
+}
+
+std::string Goodput::LostText(Instant now) const {
+  const LostTime lost = Lost();
+  if (lost.waiting + lost.saving < kLeastLost) return "";
+  const std::pair<const char*, Duration> causes[] = {{"start", lost.start},
+                                                     {"waiting for the slowest rank", lost.waiting},
+                                                     {"checkpoints", lost.saving},
+                                                     {"restarts", lost.restarts}};
+  Duration all{};
+  std::string text;
+  for (const auto& [cause, duration] : causes) {
+    if (duration < kLeastNamed) continue;
+    all += duration;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", cause, " ", TimeText(duration));
+  }
+  return absl::StrCat("time lost: ", TimeText(all), " of ", TimeText(Whole(now)), ": ", text);
 }
 
 Duration Goodput::Ran(Instant now) const { return ran_ + (runs_ ? now - *changed_ : Duration{}); }

@@ -8,7 +8,9 @@
 #include <functional>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "proto/base/clock.h"
 #include "rendezvous/round/values/round.h"
 
 // What happens to one node of a job, for observers. All are plain values.
@@ -70,6 +72,19 @@ struct HealthChanged {  // While workers run. Node rank 0 also gets those of oth
   std::string reason;
 };
 
+struct SlowRanksFound {  // On node rank 0: ranks hold up the others in each step, or no longer do.
+  Round round = 0;
+  std::vector<Rank> ranks;
+  double lost = 0;  // Which part of their time the others lose; zero: no longer.
+  std::string reason;
+};
+
+struct TimeLost {  // On node rank 0: time that the ranks have lost since the round's first step.
+  Round round = 0;
+  Duration waiting{};  // For the slowest of them, in collectives.
+  Duration saving{};   // In checkpoints, as far as torch writes them.
+};
+
 struct RoundStopped {
   Round round = 0;
   std::string reason;
@@ -86,8 +101,8 @@ struct NodeFinished {  // The node's last event.
 };
 
 using NodeEvent = std::variant<NodeJoined, NodeWaiting, JobRestarted, RoundStarted, WorkerStarted,
-                               WorkerEnded, WorkerStalled, LogValue, HealthChanged, RoundStopped,
-                               ContactChanged, NodeFinished>;
+                               WorkerEnded, WorkerStalled, LogValue, HealthChanged, SlowRanksFound,
+                               TimeLost, RoundStopped, ContactChanged, NodeFinished>;
 
 // Called from the agent's loop; must not block and must not call back into the agent.
 using NodeEventFn = std::function<void(const NodeEvent&)>;

@@ -61,6 +61,8 @@ void NodeMetrics::Take(const RoundStarted& e, Instant) {
   node_rank_ = e.assignment.node_rank;
   world_size_ = e.assignment.world_size;
   log_values_.clear();
+  slow_ranks_ = 0;
+  lost_ = {};
 }
 
 void NodeMetrics::Take(const WorkerStarted&, Instant) {
@@ -78,6 +80,12 @@ void NodeMetrics::Take(const WorkerStalled&, Instant) { ++stalls_; }
 void NodeMetrics::Take(const LogValue& e, Instant) { log_values_[{e.name, e.rank}] = e.value; }
 
 void NodeMetrics::Take(const HealthChanged& e, Instant) { health_warnings_ += e.worse ? 1 : 0; }
+
+void NodeMetrics::Take(const SlowRanksFound& e, Instant) {
+  slow_ranks_ = e.lost > 0 ? e.ranks.size() : 0;
+}
+
+void NodeMetrics::Take(const TimeLost& e, Instant) { lost_ = e; }
 
 void NodeMetrics::Take(const RoundStopped&, Instant) { state_ = "stopping"; }
 
@@ -118,6 +126,13 @@ std::string NodeMetrics::Text(uint64_t output_bytes, Instant now) const {
          "Workers of this node that stalled, hung or wrote what fails.", stalls_);
   Metric(&out, "hlaunch_health_warnings_total", "counter",
          "What became worse while workers ran; on node rank 0 of all nodes.", health_warnings_);
+  Metric(&out, "hlaunch_slow_ranks", "gauge",
+         "On node rank 0: ranks that hold up the others in each step.", slow_ranks_);
+  Head(&out, "hlaunch_lost_seconds", "gauge",
+       "On node rank 0: time that the ranks have lost in this round, by cause.");
+  absl::StrAppend(
+      &out, "hlaunch_lost_seconds{cause=\"slowest_rank\"} ", ValueText(InSeconds(lost_.waiting)),
+      "\nhlaunch_lost_seconds{cause=\"checkpoints\"} ", ValueText(InSeconds(lost_.saving)), "\n");
   Metric(&out, "hlaunch_output_bytes_total", "counter",
          "What workers of this node wrote to stdout and stderr.", output_bytes);
   if (!log_values_.empty()) {

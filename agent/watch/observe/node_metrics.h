@@ -39,6 +39,8 @@ class NodeMetrics {
   void Take(const WorkerStalled& e, Instant now);
   void Take(const LogValue& e, Instant now);
   void Take(const HealthChanged& e, Instant now);
+  void Take(const SlowRanksFound& e, Instant now);
+  void Take(const TimeLost& e, Instant now);
   void Take(const RoundStopped& e, Instant now);
   void Take(const ContactChanged& e, Instant now);
   void Take(const NodeFinished& e, Instant now);
@@ -55,6 +57,8 @@ class NodeMetrics {
   uint64_t failures_ = 0;
   uint64_t stalls_ = 0;
   uint64_t health_warnings_ = 0;
+  size_t slow_ranks_ = 0;
+  TimeLost lost_;                                              // In this round.
   std::map<std::pair<std::string, Rank>, double> log_values_;  // The last of each name and rank.
   bool connected_ = false;
   std::optional<Instant> silent_since_;  // Set while contact with the rendezvous is lost.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "agent/watch/observe/goodput.h"
 #include "proto/base/clock.h"
 #include "rendezvous/round/values/round.h"
 
@@ -24,6 +25,7 @@ struct ReportFacts {
   Duration ran = {}, whole = {};
   std::vector<Duration> restarts = {};
   std::vector<Rank> ranks = {};  // Of the node that writes the report, in its last round.
+  LostTime lost = {};            // As this node has seen it.
 };
 
 // Returns the final report for programs: one JSON object with the members that manual/report.md

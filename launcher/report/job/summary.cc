@@ -252,9 +252,10 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
                                             style.goodput.empty() ? "" : "; ", style.goodput);
   const bool may_restart = style.max_restarts > 0 || outcome.uncounted > 0;
   if (outcome.exit_code == kExitOk) {
-    if (!style.verbose && style.goodput.empty()) return {};
+    if (!style.verbose && style.goodput.empty() && style.lost.empty()) return {};
     std::vector<std::string> lines = {may_restart ? absl::StrCat("job succeeded; ", restarts)
                                                   : "job succeeded"};
+    if (!style.lost.empty()) lines.push_back(absl::StrCat("  ", style.lost));
     AppendExcluded(outcome, lines);
     return lines;
   }
@@ -269,6 +270,7 @@ std::vector<std::string> RawLines(const Outcome& outcome, const SummaryStyle& st
   AppendExcluded(outcome, lines);
   AppendHistory(outcome, lines);
   if (may_restart) lines.push_back(absl::StrCat("  ", restarts));
+  if (!style.lost.empty()) lines.push_back(absl::StrCat("  ", style.lost));
   if (const std::string advice = AdviceFor(outcome, style.store_port); !advice.empty()) {
     lines.push_back(absl::StrCat("  advice: ", advice));
   }

@@ -18,11 +18,14 @@ struct SummaryStyle {
   uint16_t store_port = 0;  // The last round's MASTER_PORT if hlaunch served it, else 0.
   // Says which part of the time workers ran. Empty if there was no restart.
   std::string goodput = {};
+  // Says how much time was lost, and by which causes. Empty if that is not known.
+  std::string lost = {};
 };
 
 // Returns the job's final report, one string per line, without a newline: what failed first and
 // why, in the words of its stderr; what failed after it; and what to do. Returns nothing on
-// success, unless `verbose` is set or there was a restart. Pure; text of workers and hosts is made
+// success, unless `verbose` is set, there was a restart,
+// or the ranks lost time. Pure; text of workers and hosts is made
 // safe for a terminal.
 std::vector<std::string> SummaryLines(const Outcome& outcome, const SummaryStyle& style);
 

@@ -51,5 +51,12 @@ TEST(EventChoice, WhatAWorkerDoesIsNotTold) {
   EXPECT_TRUE(choice.Tells(WorkerStalled{}));
 }
 
+TEST(EventChoice, SlowRanksAreToldButNotEachSecondThatTheyCost) {
+  EventChoice choice(true);
+  choice.Tells(RoundAs(0));
+  EXPECT_TRUE(choice.Tells(SlowRanksFound{}));
+  EXPECT_FALSE(choice.Tells(TimeLost{}));
+}
+
 }  // namespace
 }  // namespace hlaunch

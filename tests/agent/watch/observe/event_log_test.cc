@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -85,6 +86,20 @@ TEST(EventLine, SaysWhatBecameWorseAndBetter) {
   EXPECT_EQ(worse["check"], "node3: network");
   EXPECT_EQ(worse["reason"], "eth0 is down");
   EXPECT_EQ(Read(HealthChanged{1, "network", false, ""})["event"], "health_better");
+}
+
+TEST(EventLine, SaysWhichRanksAreSlowAndWhatThatCosts) {
+  const nlohmann::json slow = Read(SlowRanksFound{1, {2, 3}, 0.25, "ranks 2-3 hold up 6 others"});
+  EXPECT_EQ(slow["event"], "slow_ranks");
+  EXPECT_EQ(slow["ranks"], nlohmann::json({2, 3}));
+  EXPECT_EQ(slow["lost"], 0.25);
+  EXPECT_EQ(slow["reason"], "ranks 2-3 hold up 6 others");
+  EXPECT_EQ(Read(SlowRanksFound{1, {2, 3}, 0, "over"})["event"], "slow_ranks_over");
+  const nlohmann::json lost =
+      Read(TimeLost{1, std::chrono::milliseconds(1500), std::chrono::seconds(4)});
+  EXPECT_EQ(lost["event"], "time_lost");
+  EXPECT_EQ(lost["waiting_seconds"], 1.5);
+  EXPECT_EQ(lost["checkpoint_seconds"], 4);
 }
 
 TEST(EventLine, StaysOneLineOfJsonWhateverAReasonHolds) {

@@ -54,6 +54,25 @@ TEST(Goodput, SumsUpManyRestarts) {
             "more, 50 s in all");
 }
 
+TEST(Goodput, SaysBySomeCausesHowMuchTimeWasLost) {
+  Goodput goodput(kStart);
+  goodput.Count(RoundStarted{}, kStart + seconds(12));
+  EXPECT_EQ(goodput.LostText(kStart + minutes(1)), "") << "Every job has a start.";
+  goodput.Count(TimeLost{1, seconds(60), seconds(0)}, kStart + minutes(9));
+  goodput.Count(TimeLost{1, seconds(122), seconds(20)}, kStart + minutes(10));
+  EXPECT_EQ(goodput.LostText(kStart + minutes(20)),
+            "time lost: 2 min 34 s of 20 min 0 s: start 12 s, waiting for the slowest rank 2 min 2 "
+            "s, checkpoints 20 s");
+  goodput.Count(RoundStopped{}, kStart + minutes(20));
+  goodput.Count(JobRestarted{}, kStart + minutes(20));
+  goodput.Count(RoundStarted{}, kStart + minutes(20) + seconds(36));
+  goodput.Count(TimeLost{2, seconds(60), seconds(0)}, kStart + minutes(30));
+  EXPECT_EQ(goodput.LostText(kStart + minutes(40)),
+            "time lost: 4 min 10 s of 40 min 0 s: start 12 s, waiting for the slowest rank 3 min 2 "
+            "s, checkpoints 20 s, restarts 36 s");
+  EXPECT_EQ(goodput.Lost().waiting, seconds(182));
+}
+
 TEST(Goodput, CountsNoRestartForANodeThatCameAfterIt) {
   Goodput goodput(kStart);
   goodput.Count(JobRestarted{}, kStart + seconds(1));

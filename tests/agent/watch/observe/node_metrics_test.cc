@@ -84,6 +84,19 @@ TEST(NodeMetrics, HasTheLastValueOfEachNameAndRankOfTheRound) {
               Not(HasSubstr("hlaunch_log_value")));
 }
 
+TEST(NodeMetrics, HasTheSlowRanksOfTheRoundAndTheTimeThatIsLost) {
+  const SlowRanksFound slow = {1, {2, 3}, 0.25, "slow"};
+  const TimeLost lost = {1, std::chrono::milliseconds(1500), std::chrono::seconds(4)};
+  const std::string text = After({slow, lost});
+  EXPECT_THAT(text, HasSubstr("hlaunch_slow_ranks 2\n"));
+  EXPECT_THAT(text, HasSubstr("hlaunch_lost_seconds{cause=\"slowest_rank\"} 1.5\n"
+                              "hlaunch_lost_seconds{cause=\"checkpoints\"} 4\n"));
+  EXPECT_THAT(After({slow, SlowRanksFound{1, {2, 3}, 0, "over"}}),
+              HasSubstr("hlaunch_slow_ranks 0\n"));
+  EXPECT_THAT(After({slow, lost, RoundStarted{}}),
+              HasSubstr("hlaunch_lost_seconds{cause=\"slowest_rank\"} 0\n"));
+}
+
 TEST(NodeMetrics, TellsHowLongTheRendezvousIsSilent) {
   const ContactChanged lost{false, "node0 does not answer"};
   const ContactChanged found{true, ""};

@@ -84,6 +84,17 @@ TEST(JsonReport, TellsOfTheFirstCauseAndWhatFollowed) {
   EXPECT_EQ(report["restarts"], 2);
 }
 
+TEST(JsonReport, TellsByWhichCausesTimeWasLost) {
+  ReportFacts facts;
+  facts.lost = {std::chrono::seconds(2), std::chrono::milliseconds(1500), std::chrono::seconds(3),
+                std::chrono::seconds(4)};
+  const Json lost = Json::parse(JsonReport(facts, {}))["seconds_lost"];
+  EXPECT_EQ(lost["start"], 2);
+  EXPECT_EQ(lost["slowest_rank"], 1.5);
+  EXPECT_EQ(lost["checkpoints"], 3);
+  EXPECT_EQ(lost["restarts"], 4);
+}
+
 TEST(JsonReport, TellsWhatElseEndedTheJob) {
   Outcome outcome;
   outcome.exit_code = kExitNodeLost;

@@ -179,6 +179,15 @@ TEST(SummaryLines, TellOfTheLastRestarts) {
             "  exit code 1");
 }
 
+TEST(SummaryLines, SayByWhichCausesTimeWasLost) {
+  Outcome outcome;
+  SummaryStyle style;
+  style.lost = "time lost: 52 s of 4 min 0 s: start 2 s, waiting for the slowest rank 50 s";
+  EXPECT_EQ(Report(outcome, style), "job succeeded\n  " + style.lost);
+  outcome.exit_code = kExitNodeLost;
+  EXPECT_TRUE(absl::StrContains(Report(outcome, style), "\n  " + style.lost + "\n"));
+}
+
 TEST(SummaryLines, CountRestartsThatDoNotCountApart) {
   Outcome outcome;
   outcome.exit_code = 1;
