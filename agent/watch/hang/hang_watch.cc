@@ -10,7 +10,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "agent/watch/hang/mpi_look.h"
 #include "agent/watch/hang/node_look.h"
 #include "agent/watch/hang/slow_watch.h"
 #include "agent/watch/hang/snapshot_text.h"
@@ -24,6 +26,7 @@
 #include "rendezvous/round/hang/attribute_hang.h"
 #include "rendezvous/round/hang/describe_hang.h"
 #include "rendezvous/round/hang/judge_hang.h"
+#include "rendezvous/round/hang/mpi_hang.h"
 
 namespace hlaunch {
 namespace {
@@ -33,7 +36,8 @@ constexpr Duration kLeastApart = std::chrono::milliseconds(200);
 constexpr int kLooks = 8;                             // Looks within the time-out.
 constexpr Duration kPause = std::chrono::seconds(2);  // A later look shows a pause of this process.
 constexpr Duration kAgain = std::chrono::seconds(20);  // A text that others know is told again.
-constexpr char kMoves[] = "-";                         // What a node says while its ranks go on.
+constexpr char kSample[] = "sample ";  // Node rank 0 wants a sample of stacks; with its number.
+constexpr char kMoves[] = "-";         // What a node says while its ranks go on.
 
 Duration Apart(const HangRule& rule) {
   return rule.timeout ? std::clamp(*rule.timeout / kLooks, kLeastApart, kMostApart) : kMostApart;
@@ -72,6 +76,7 @@ struct HangWatch::State {
         tell(std::move(the_tell)),
         on_slow(std::move(the_on_slow)),
         look(the_loop, PlanLook(assignment, spec, facts)),
+        mpi(the_loop, PlanLook(assignment, spec, facts)),
         judge(spec.hang_rule),
         slow(first_rank, facts.host, static_cast<size_t>(workers)),
         timer(the_loop) {}
@@ -85,21 +90,35 @@ struct HangWatch::State {
       // If this process did not run, the ranks may have been stopped together with it.
       const Duration late = MonotonicClock().Now() - next;
       if (late > kPause) judge.Forgive(late);
-      look.Begin([this] {
-        Share();
-        FindSlow();
-        Rest();
-      });
+      look.Begin([this] { LookAtMpi(); });
     });
+  }
+
+  // A rank with a flight record tells more than its stack would.
+  void LookAtMpi() {
+    mpi_ranks.clear();
+    if (look.recorded()) return End();
+    mpi.Look(std::exchange(sample, false), [this] {
+      mpi_ranks = mpi.snapshots();
+      End();
+    });
+  }
+
+  void End() {
+    Share();
+    FindSlow();
+    Rest();
   }
 
   // Judges, or tells node rank 0 what the ranks do once one of them has stood still.
   void Share() {
     if (judges) {
       JudgeAll();
-      if (nodes > 1) Say(verdict);
+      if (nodes > 1) Say(sample ? absl::StrCat(kSample, ++samples) : verdict);
     } else if (look.still()) {
       Say(SnapshotText(look.snapshots(), kMaxRoundWordBytes));
+    } else if (!mpi_ranks.empty()) {
+      Say(SnapshotText(mpi_ranks, kMaxRoundWordBytes));
     } else {
       Say(said.empty() ? "" : kMoves);
     }
@@ -147,6 +166,8 @@ struct HangWatch::State {
       const auto ranks = told.find(node);
       if (node == 0 && look.still()) {
         all = look.snapshots();
+      } else if (node == 0 && !mpi_ranks.empty()) {
+        all = mpi_ranks;
       } else if (node > 0 && ranks != told.end()) {
         all.insert(all.end(), ranks->second.begin(), ranks->second.end());
       } else {
@@ -157,12 +178,15 @@ struct HangWatch::State {
   }
 
   void Judge(const std::vector<RankSnapshot>& ranks, const std::vector<int>& others) {
-    const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, others.empty());
+    std::vector<HangVerdict> verdicts = AttributeHangs(ranks, others.empty());
+    if (others.empty()) AddMpi(ranks, &verdicts);
     const HangNews news = judge.Look(verdicts, MonotonicClock().Now());
     const HangVerdict found = verdicts.empty() ? HangVerdict() : verdicts[news.which];
-    standstill = news.age > apart && news.kind == HangNews::Kind::kNothing
-                     ? DescribeHang(found, ranks, news.age, others.empty())
-                     : "";
+    sample = news.sample;
+    standstill =
+        news.age > apart && found.samples_needed == 0 && news.kind == HangNews::Kind::kNothing
+            ? DescribeHang(found, ranks, news.age, others.empty())
+            : "";
     switch (news.kind) {
       case HangNews::Kind::kNothing:
         return;
@@ -181,10 +205,19 @@ struct HangWatch::State {
     }
   }
 
+  static void AddMpi(const std::vector<RankSnapshot>& ranks, std::vector<HangVerdict>* verdicts) {
+    HangVerdict found = AttributeMpiHang(ranks);
+    if (verdicts->empty() && found.kind != HangKind::kNone) verdicts->push_back(std::move(found));
+  }
+
   // Takes the verdict of node rank 0.
   void HearVerdict(const std::string& text) {
     if (text == heard) return;
     heard = text;
+    if (absl::StartsWith(text, kSample)) {
+      sample = true;
+      return;
+    }
     if (const auto hang = ParseToldHang(text)) Tell(*hang);
   }
 
@@ -205,6 +238,10 @@ struct HangWatch::State {
   const TellNodes tell;
   const OnSlow on_slow;
   NodeLook look;
+  MpiLook mpi;
+  std::vector<RankSnapshot> mpi_ranks;  // Of this node, at the last look.
+  bool sample = false;                  // The next look is to take a sample of their stacks.
+  int samples = 0;                      // That were wanted so far.
   HangJudge judge;
   SlowWatch slow;
   int64_t number = 0;                             // Of looks.
@@ -234,14 +271,24 @@ std::unique_ptr<HangWatch> HangWatch::Open(asio::io_context& loop, const Assignm
 HangWatch::HangWatch(std::unique_ptr<State> state) : state_(std::move(state)) {}
 HangWatch::~HangWatch() = default;
 
-void HangWatch::Started(int local_rank, pid_t pid) { state_->look.Started(local_rank, pid); }
+void HangWatch::Started(int local_rank, pid_t pid) {
+  state_->look.Started(local_rank, pid);
+  state_->mpi.Started(local_rank, pid);
+}
 
-void HangWatch::Ended(int local_rank, bool succeeded) { state_->look.Ended(local_rank, succeeded); }
+void HangWatch::Ended(int local_rank, bool succeeded) {
+  state_->look.Ended(local_rank, succeeded);
+  state_->mpi.Ended(local_rank, succeeded);
+}
 
 void HangWatch::Hear(int node_rank, const std::string& text) { state_->Hear(node_rank, text); }
 
 std::string HangWatch::standstill() const { return state_->standstill; }
 
-std::vector<pid_t> HangWatch::tools() const { return state_->look.tools(); }
+std::vector<pid_t> HangWatch::tools() const {
+  std::vector<pid_t> tools = state_->look.tools();
+  if (state_->mpi.tool() != 0) tools.push_back(state_->mpi.tool());
+  return tools;
+}
 
 }  // namespace hlaunch

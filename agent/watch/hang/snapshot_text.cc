@@ -19,6 +19,7 @@ namespace {
 constexpr size_t kMaxRanks = 1024;   // For one node.
 constexpr size_t kMaxAddresses = 8;  // Of each kind, for one rank.
 constexpr size_t kMaxCalls = 8;      // For one group.
+constexpr int64_t kMaxSamples = 100;
 constexpr int64_t kMaxMessages = int64_t{1} << 40;
 constexpr size_t kMaxMembersOfNode = 1 << 20;  // For all groups of all its ranks.
 
@@ -54,13 +55,18 @@ Json ToJson(const RankSnapshot& rank) {
       {rank.still, 'q'},  {rank.in_store, 's'},    {rank.in_p2p, 'p'},
       {rank.traced, 't'}, {rank.busy, 'b'},        {rank.holds_interpreter, 'h'},
       {rank.waits, 'w'},  {rank.on_device, 'd'},   {rank.died, 'x'},
-      {rank.flows, 'f'},  {rank.child_works, 'c'}, {rank.hidden, 'u'}};
+      {rank.flows, 'f'},  {rank.child_works, 'c'}, {rank.hidden, 'u'},
+      {rank.mpi, 'm'},    {rank.spins, 'S'},       {rank.in_one_call, 'o'}};
   for (const auto& [set, mark] : marks) {
     if (set) flags += mark;
   }
   Json json = {{"r", rank.rank},   {"l", rank.local_rank}, {"h", rank.host},
                {"p", rank.pid},    {"f", flags},           {"s", std::string(1, rank.state)},
                {"k", rank.kernel}, {"at", rank.place}};
+  if (rank.samples > 0) {
+    json["n"] = rank.samples;
+    json["c"] = rank.mpi_call;
+  }
   if (rank.in_p2p) json["m"] = rank.moved;
   if (!rank.addresses.empty()) json["a"] = rank.addresses;
   if (!rank.unheard.empty()) json["u"] = rank.unheard;
@@ -152,6 +158,11 @@ RankSnapshot RankOf(const Json& json, size_t* members_left) {
   rank.flows = is('f');
   rank.hidden = is('u');
   rank.child_works = is('c');
+  rank.mpi = is('m');
+  rank.spins = is('S');
+  rank.in_one_call = is('o');
+  rank.samples = static_cast<int>(std::clamp<int64_t>(NumberOf(At(json, "n")), 0, kMaxSamples));
+  rank.mpi_call = WordOf(At(json, "c"));
   rank.addresses = AddressesOf(At(json, "a"));
   rank.unheard = AddressesOf(At(json, "u"));
   const Json& groups = At(json, "g");

@@ -39,6 +39,8 @@ const char* KindName(HangKind kind) {
       return "store";
     case HangKind::kPeers:
       return "peers";
+    case HangKind::kMpi:
+      return "mpi";
     case HangKind::kLeft:
       return "left";
   }

@@ -21,6 +21,7 @@ enum class HangKind {
   kDevice,     // All have come to it, and it has ended on some of their devices.
   kStore,      // All wait for keys in the master store that no rank has set.
   kPeers,      // All wait in calls between two ranks.
+  kMpi,        // Ranks wait in calls of MPI; the culprits, if any, are in none.
   kLeft,       // The others have exited with 0, and what is left does nothing that can be seen.
 };
 
@@ -43,7 +44,11 @@ struct HangVerdict {
   bool on_devices = false;      // Their devices do; the ranks themselves may have gone on.
   std::vector<SameCall> calls;  // kMismatch: the rarest first. Else where the ranks are, if known.
   std::string wavefront;        // Unchanged for as long as the same ranks hold up the same thing.
-  bool busy = false;            // All culprits compute, read or write, or may wait for such a rank.
+  // If not zero, it is only suspected: so many samples of the ranks' stacks are there, of so many
+  // that are needed.
+  int samples_needed = 0;
+  int samples = 0;
+  bool busy = false;  // All culprits compute, read or write, or may wait for such a rank.
 };
 
 // Finds which ranks hold up the others, in each part of the job that waits for no other part; the

@@ -158,6 +158,8 @@ std::string DescribeRank(const RankSnapshot& rank) {
   if (rank.holds_interpreter) return absl::StrCat("holds the interpreter", in);
   if (rank.in_store) return absl::StrCat("waits for the master store", in);
   if (rank.on_device) return absl::StrCat("waits for its device", in);
+  if (!rank.mpi_call.empty())
+    return absl::StrCat("waits in ", rank.mpi_call, rank.place.empty() ? "" : ", called", in);
   if (rank.child_works) {
     return absl::StrCat("waits", in, " while a process that it started works");
   }
@@ -210,6 +212,12 @@ std::string Standstill(const HangVerdict& verdict, const std::vector<RankSnapsho
     case HangKind::kPeers:
       return absl::StrCat(Waiting(verdict), ", each for another one of them", Calls(verdict),
                           Lines(verdict.waiting, ranks, " "));
+    case HangKind::kMpi:
+      return absl::StrCat(
+          verdict.waiting.size(), " of ", verdict.group_size,
+          verdict.waiting.size() == 1 ? " ranks waits in MPI" : " ranks wait in MPI",
+          verdict.culprits.empty() ? ", and no call ends:" : ";", Calls(verdict),
+          Lines(verdict.culprits, ranks, " holds them up: it "));
     case HangKind::kLeft:
       return absl::StrCat(verdict.waiting.size() == 1 ? "Rank " : "Ranks ",
                           RankList(verdict.waiting), verdict.waiting.size() == 1 ? " has" : " have",
@@ -250,6 +258,11 @@ std::string DescribeCulprit(const HangVerdict& verdict, const std::vector<RankSn
       return say("ranks differ in what they have called as ");
     case HangKind::kDevice:
       return say("its device has not ended ");
+    case HangKind::kMpi:
+      return absl::StrCat("hangs: ",
+                          verdict.culprits.empty() ? "it waits in MPI, like all others"
+                                                   : "others wait for it in MPI",
+                          " for ", Seconds(age), does);
     case HangKind::kLeft:
       return absl::StrCat("hangs: the other ranks have exited with 0, and it has not for ",
                           Seconds(age), does);

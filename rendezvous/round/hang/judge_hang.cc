@@ -24,13 +24,21 @@ bool IsClear(const HangVerdict& verdict) {
          verdict.kind == HangKind::kCrossed;
 }
 
+// The first sample is taken after half of the limit, the last one at its end.
+bool IsTimeForSample(const HangVerdict& verdict, Duration age, Duration limit) {
+  const int steps = std::max(verdict.samples_needed - 1, 1);
+  return verdict.samples < verdict.samples_needed &&
+         age * 2 * steps >= limit * (steps + verdict.samples);
+}
+
 }  // namespace
 
 Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration longest) {
   const bool clear = IsClear(verdict) && !verdict.busy;
   if (rule.timeout) return clear ? *rule.timeout / 2 : *rule.timeout;
   const Duration learnt = std::max(kLeast, kTimesTheLongest * longest);
-  const bool starts = verdict.group.empty() || verdict.collective.sequence <= kFirstCollectives;
+  const bool starts = verdict.kind != HangKind::kMpi &&
+                      (verdict.group.empty() || verdict.collective.sequence <= kFirstCollectives);
   if (starts || verdict.busy) return std::max(kPatience, kForWork * learnt);
   return clear ? learnt / 2 : learnt;
 }
@@ -45,7 +53,7 @@ Duration HangJudge::Forget(const std::vector<HangVerdict>& verdicts, Instant now
                     })) {
       return false;
     }
-    longest_ = std::max(longest_, now - state.since);
+    if (state.sure) longest_ = std::max(longest_, now - state.since);
     if (state.suspected) suspected = std::max(suspected, now - state.since);
     return true;
   });
@@ -66,12 +74,20 @@ HangNews HangJudge::Look(const std::vector<HangVerdict>& verdicts, Instant now) 
     HangVerdict working = verdicts[i];
     working.busy = true;
     if (verdicts[i].busy) standstill.worked = now;
+    standstill.sure |= verdicts[i].samples_needed == 0;
+    if (verdicts[i].samples_needed > 0) {
+      const bool sample =
+          IsTimeForSample(verdicts[i], age, HangLimit(rule_, verdicts[i], longest_));
+      if (sample || age > news.age) news = {HangNews::Kind::kNothing, age, sample, i};
+      if (sample) return news;
+      continue;
+    }
     if (age >= HangLimit(rule_, working, longest_) ||
         now - standstill.worked >= HangLimit(rule_, verdicts[i], longest_)) {
       standstill.suspected = true;
-      return {HangNews::Kind::kSuspect, age, i};
+      return {HangNews::Kind::kSuspect, age, false, i};
     }
-    if (age > news.age) news = {HangNews::Kind::kNothing, age, i};
+    if (age > news.age) news = {HangNews::Kind::kNothing, age, false, i};
   }
   return news;
 }

@@ -16,7 +16,8 @@ namespace hlaunch {
 
 // Returns how long a standstill of this kind may last. `longest` is the longest one that ended by
 // itself. If the cause is clear, the limit is half of the time-out. If the time-out is learnt,
-// ranks that work get more time, and so does a start, before the first few collectives. Pure.
+// ranks that work get more time, and so does a start, before the first few collectives. A verdict
+// that is only suspected is treated like the same one once it is sure. Pure.
 Duration HangLimit(const HangRule& rule, const HangVerdict& verdict, Duration longest);
 
 // The result of a look at the ranks. A value.
@@ -27,7 +28,9 @@ struct HangNews {
     kWentOn,   // A suspected standstill is over.
   };
   Kind kind = Kind::kNothing;
-  Duration age{};    // Of the standstill; zero if there is none or kSuspect was returned before.
+  Duration age{};  // Of the standstill; zero if there is none or kSuspect was returned before.
+  // The verdict is only suspected, and it is time for the next sample of the ranks' stacks.
+  bool sample = false;
   size_t which = 0;  // The verdict that it is about; not for kWentOn.
 };
 
@@ -50,6 +53,7 @@ class HangJudge {
     Instant since;
     Instant worked;  // When the culprits were last seen to work; else `since`.
     bool suspected = false;
+    bool sure = false;  // It was more than a suspicion.
   };
 
   // Forgets the standstills that are not among the verdicts. Returns the age of the oldest that was

@@ -79,7 +79,13 @@ struct RankSnapshot {
   bool holds_interpreter = false;      // Its other threads do not get Python's lock.
   std::vector<std::string> addresses;  // Of its host, that its connections use.
   std::vector<std::string> unheard;    // Addresses that acknowledge nothing that it sends them.
-  std::string place;                   // The user's own line: "load (loader.py:88)"; may be empty.
+  // Of MPI programs without such a recorder, by what the kernel and their stacks tell:
+  bool mpi = false;          // It is one.
+  bool spins = false;        // It has run since the look before, and has moved no bytes.
+  int samples = 0;           // How often in succession its stack was the same,
+  std::string mpi_call;      // in this function of MPI; if empty, in none.
+  bool in_one_call = false;  // Since then it has not come back from that call.
+  std::string place;         // The user's own line: "load (loader.py:88)"; may be empty.
   std::vector<GroupSnapshot> groups;
 };
 

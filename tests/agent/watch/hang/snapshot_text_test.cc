@@ -50,6 +50,20 @@ TEST(SnapshotText, SaysWhatDevicesDo) {
   EXPECT_FALSE(ParseSnapshots(SnapshotText({Waiting()}))->front().on_device);
 }
 
+TEST(SnapshotText, SaysWhatMpiProgramsDo) {
+  RankSnapshot rank;
+  rank.mpi = rank.spins = rank.in_one_call = true;
+  rank.samples = 2;
+  rank.mpi_call = "MPI_Barrier";
+  const RankSnapshot told = ParseSnapshots(SnapshotText({rank}))->front();
+  EXPECT_TRUE(told.mpi && told.spins && told.in_one_call);
+  EXPECT_EQ(told.samples, 2);
+  EXPECT_EQ(told.mpi_call, "MPI_Barrier");
+  const RankSnapshot other = ParseSnapshots(SnapshotText({Waiting()}))->front();
+  EXPECT_FALSE(other.mpi || other.spins || other.in_one_call);
+  EXPECT_EQ(other.samples, 0);
+}
+
 TEST(SnapshotText, SaysAllOfAGroupInWhichTheRankWaitsAndTheLastOfOthers) {
   const auto snapshots = ParseSnapshots(SnapshotText({Waiting()}));
   ASSERT_TRUE(snapshots);

@@ -83,6 +83,45 @@ TEST(HangJudge, CountsTheTimeInWhichTheCulpritDoesNothingFromItsLastWork) {
   EXPECT_EQ(look(130, false), Kind::kSuspect);
 }
 
+TEST(HangJudge, WantsSamplesFromHalfOfTheLimitToItsEndBeforeItIsSure) {
+  HangJudge judge({});
+  const Instant start = Instant() + seconds(1000);
+  HangVerdict verdict = Verdict(HangKind::kMpi, "1", "");  // Suspected after 60 s.
+  verdict.samples_needed = 3;
+  const auto wants = [&](int after, int samples) {
+    verdict.samples = samples;
+    const HangNews news = judge.Look({verdict}, start + seconds(after));
+    EXPECT_EQ(news.kind, Kind::kNothing) << after;
+    return news.sample;
+  };
+  EXPECT_FALSE(wants(0, 0));
+  EXPECT_FALSE(wants(29, 0));
+  EXPECT_TRUE(wants(30, 0));
+  EXPECT_FALSE(wants(44, 1));
+  EXPECT_TRUE(wants(45, 1));
+  EXPECT_FALSE(wants(59, 2));
+  EXPECT_TRUE(wants(60, 2));
+  verdict.samples_needed = 1;
+  EXPECT_FALSE(wants(65, 1));  // One is enough, and was taken early.
+  EXPECT_TRUE(wants(65, 0));
+  EXPECT_FALSE(HangJudge({}).Look({verdict}, start).sample);
+  verdict.samples_needed = 0;
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(66)).kind, Kind::kSuspect);
+}
+
+TEST(HangJudge, LearnsNothingFromWhatWasOnlySuspected) {
+  HangJudge judge({});
+  const Instant start = Instant() + seconds(1000);
+  HangVerdict verdict = Verdict(HangKind::kMpi, "1", "");
+  verdict.samples_needed = 2;
+  judge.Look({verdict}, start);
+  judge.Look({}, start + seconds(200));
+  verdict.samples_needed = 0;
+  judge.Look({verdict}, start + seconds(300));
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(359)).kind, Kind::kNothing);
+  EXPECT_EQ(judge.Look({verdict}, start + seconds(360)).kind, Kind::kSuspect);
+}
+
 TEST(HangJudge, TellsOfTheOldestStandstillThatIsOver) {
   HangJudge judge({seconds(10)});
   const Instant start = Instant() + seconds(1000);
