@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -65,6 +67,28 @@ TEST(ParseFlightRecord, KeepsTheFirstThatIsNotOverHoweverManyFollow) {
   const auto record = ParseFlightRecord(Record(entries));
   ASSERT_TRUE(record);
   EXPECT_THAT(Numbers(record->groups[0]), ElementsAre(4, 5, 19, 20));
+}
+
+TEST(ParseFlightRecord, TakesAGroupThatIsNoListForNone) {
+  for (const char* group : {R"("0")", "{\"0\":1}", "[]", "7"}) {
+    const auto record = ParseFlightRecord(
+        Record({absl::StrCat(R"({"collective_seq_id":1,"process_group":)", group,
+                             R"(,"profiling_name":"nccl:all_reduce","state":"completed"})"),
+                Entry("0", 1, false)}));
+    ASSERT_TRUE(record) << group;
+    EXPECT_TRUE(std::any_of(record->groups.begin(), record->groups.end(),
+                            [](const GroupSnapshot& one) { return one.name == "0"; }))
+        << group;
+  }
+}
+
+TEST(ParseGroups, KeepsNotMoreThanARankMayHave) {
+  std::vector<std::string> groups;
+  for (size_t i = 0; i < kMaxGroupsOfRank + 5; ++i) {
+    groups.push_back(absl::StrCat("\"", i, R"(":{"ranks":[0,1],"desc":"dp"})"));
+  }
+  EXPECT_THAT(ParseGroups(absl::StrCat("{", absl::StrJoin(groups, ","), "}")),
+              SizeIs(kMaxGroupsOfRank));
 }
 
 TEST(ParseFlightRecord, OrdersARecorderThatHasWrapped) {

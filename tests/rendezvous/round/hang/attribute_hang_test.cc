@@ -576,6 +576,44 @@ TEST(AttributeHang, CountsTheRanksOfAGroupAsTheGroupDoes) {
   EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
 }
 
+TEST(AttributeHang, KnowsNoRankThatTheGroupOfAllHasNot) {
+  const std::vector<RankSnapshot> ranks = {WithMessages(0, {{9, kReceives, 1, 1}}),
+                                           Snapshot(1, {})};
+  EXPECT_EQ(AttributeHang(ranks).kind, HangKind::kNone);
+}
+
+TEST(AttributeHang, JudgesPartsTogetherIfOneWaitsForAMessageThatWasNotRecorded) {
+  std::vector<RankSnapshot> ranks = {
+      Snapshot(0, {{"1", "a", {0, 1}, {Call(4, true)}}}), WithMessages(1, {{0, kReceives, 4, 0}}),
+      Snapshot(2, {{"2", "b", {2, 3}, {Call(4, true)}}}), Snapshot(3, {})};
+  EXPECT_EQ(AttributeHangs(ranks, true).size(), 2u);
+  ranks[1].in_p2p = true;  // It may wait for rank 3. What was recorded is over.
+  const std::vector<HangVerdict> verdicts = AttributeHangs(ranks, true);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_THAT(verdicts[0].culprits, ElementsAre(3));
+}
+
+TEST(DescribeStandstill, LeavesOutNoneOfSixPairsOfHosts) {
+  std::vector<RankSnapshot> ranks = {Snapshot(0, {{"0", "default_pg", {}, {Call(4, true)}}}),
+                                     Snapshot(1, {{"0", "default_pg", {}, {Call(4, true)}}})};
+  for (int i = 0; i < 6; ++i) ranks[0].unheard.push_back("10.0.0." + std::to_string(i));
+  const std::string text = DescribeStandstill(AttributeHang(ranks), ranks);
+  EXPECT_THAT(text, HasSubstr("10.0.0.5 acknowledges nothing"));
+  EXPECT_THAT(text, Not(HasSubstr("more")));
+  ranks[0].unheard.push_back("10.0.0.6");
+  EXPECT_THAT(DescribeStandstill(AttributeHang(ranks), ranks), HasSubstr("and 1 more"));
+}
+
+TEST(AttributeHang, ListsCallsOfEquallyManyRanksByName) {
+  CollectiveCall gather = Call(4, true);
+  gather.op = "all_gather";
+  const HangVerdict verdict =
+      AttributeHang({Snapshot(0, {{"0", "default_pg", {}, {Call(4, true)}}}),
+                     Snapshot(1, {{"0", "default_pg", {}, {gather}}})});
+  ASSERT_EQ(verdict.calls.size(), 2u);
+  EXPECT_EQ(verdict.calls[0].call, "all_gather");
+}
+
 TEST(AttributeHang, NamesWhoWaitsForAMessageWhileMostAreInACollective) {
   std::vector<RankSnapshot> ranks;
   for (Rank rank = 0; rank < 4; ++rank) ranks.push_back(OnDevice(rank, {Call(4, rank != 2)}));

@@ -109,6 +109,16 @@ TEST(HangJudge, WantsSamplesFromHalfOfTheLimitToItsEndBeforeItIsSure) {
   EXPECT_EQ(judge.Look({verdict}, start + seconds(66)).kind, Kind::kSuspect);
 }
 
+TEST(HangJudge, TellsOfTheFirstOfTwoStandstillsThatAreEquallyOld) {
+  HangJudge judge({seconds(60)});
+  const Instant start = Instant() + seconds(1000);
+  HangVerdict suspected = Verdict(HangKind::kMpi, "b", "");
+  suspected.samples_needed = 2;
+  const std::vector<HangVerdict> verdicts = {Verdict(HangKind::kAllInside, "a"), suspected};
+  EXPECT_EQ(judge.Look(verdicts, start).which, 0u);
+  EXPECT_EQ(judge.Look(verdicts, start + seconds(5)).which, 0u);
+}
+
 TEST(HangJudge, LearnsNothingFromWhatWasOnlySuspected) {
   HangJudge judge({});
   const Instant start = Instant() + seconds(1000);
