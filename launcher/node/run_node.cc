@@ -44,6 +44,7 @@
 #include "proto/base/now.h"
 #include "proto/base/status_macros.h"
 #include "proto/contract/exit_code.h"
+#include "rendezvous/net/peer/port_owner.h"
 #include "rendezvous/net/socket/lookup.h"
 
 namespace hlaunch {
@@ -145,10 +146,16 @@ void Linger(NodeLink& link, const SignalNumbers& named, Duration limit) {
 AgentResult PortTaken(const JobSpec& spec) {
   AgentResult result;
   result.exit_code = kExitPortInUse;
-  result.end = absl::AlreadyExistsError(
-      absl::StrCat("port ", spec.endpoint.port,
-                   " of this host is in use by a program that is no rendezvous of hlaunch; end "
-                   "it, or give all nodes another port with --rdzv-endpoint or --master-port"));
+  const std::optional<PortOwner> owner = FindPortOwner(spec.endpoint.port);
+  const std::string name = owner ? absl::StrCat(" (", owner->name, ", pid ", owner->pid, ")") : "";
+  result.end = absl::AlreadyExistsError(absl::StrCat(
+      "port ", spec.endpoint.port, " of this host is in use by ",
+      owner && IsHlaunch(*owner)
+          ? absl::StrCat("a process of hlaunch", name,
+                         " that does not answer as a rendezvous: it stands still, or serves "
+                         "another job")
+          : absl::StrCat("a program", name, " that is no rendezvous of hlaunch"),
+      "; end it, or give all nodes another port with --rdzv-endpoint or --master-port"));
   return result;
 }
 

@@ -4,6 +4,7 @@
 """How nodes meet: the printed command, one shared port, and everything that does not fit."""
 
 import dataclasses
+import os
 import re
 import signal
 import sys
@@ -226,7 +227,18 @@ class Refusal(jobs.JobTest):
         run = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])[0]
         self.assertEqual(run.wait(10), jobs.PORT_IN_USE, str(run))
         self.assertEqual(len(jobs.said_at_once(run)), 1, str(run))
-        self.assertRegex(run.err, r"29400")
+        self.assertRegex(run.err, r"29400 .*\(python\S*, pid \d+\)")
+
+    def test_a_rendezvous_that_stands_still_is_no_program_of_somebody_else(self):
+        first, = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])
+        first.wait_for(WAITING)
+        agent, = [pid for pid in first.descendants() if lab.name_of(pid) == "hlaunch-agent"]
+        os.kill(agent, signal.SIGSTOP)
+        self.addCleanup(lambda: lab.name_of(agent) and os.kill(agent, signal.SIGCONT))
+        second, = self.start(jobs.WORKER, "env", nodes=self.nodes[:1])
+        second.wait_for("waiting 6 s for rendezvous")  # Others' programs are told after 5.
+        os.kill(agent, signal.SIGCONT)
+        self.assert_done([first, second], jobs.OK, 20)
 
 
 if __name__ == "__main__":

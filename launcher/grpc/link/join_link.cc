@@ -13,15 +13,23 @@
 #include "proto/base/address.h"
 #include "proto/base/log.h"
 #include "proto/base/status_macros.h"
+#include "rendezvous/net/peer/port_owner.h"
 #include "rendezvous/net/socket/local_addresses.h"
 #include "rendezvous/net/socket/route.h"
 
 namespace hlaunch {
 namespace {
 
-// The owner of a port on this host may take this long to answer as a rendezvous.
+// The owner of a port on this host may take this long to answer as a rendezvous: longer if it is
+// hlaunch, which may be paused or starved.
 constexpr Duration kNeighbourPatience = std::chrono::seconds(5);
+constexpr Duration kHlaunchPatience = std::chrono::seconds(30);
 constexpr Duration kConnectPatience = std::chrono::milliseconds(300);
+
+Duration PatienceWithOwnerOf(uint16_t port) {
+  const std::optional<PortOwner> owner = FindPortOwner(port);
+  return owner && IsHlaunch(*owner) ? kHlaunchPatience : kNeighbourPatience;
+}
 
 }  // namespace
 
@@ -35,7 +43,7 @@ JoinLink::JoinLink(const JobSpec& spec, const Trust& trust, HostingVerdict verdi
   GrpcRendezvousClient::Options options;
   options.endpoint = endpoint_;
   options.join_timeout = spec.policy.join_timeout;
-  if (port_was_taken) options.answer_timeout = kNeighbourPatience;
+  if (port_was_taken) options.answer_timeout = PatienceWithOwnerOf(spec.endpoint.port);
   options.lookup = std::move(lookup);
   if (spec.mode == JobMode::kEndpoint) {
     if (verdict_.role == HostingRole::kOffers) Listen(verdict_);
