@@ -66,6 +66,34 @@ class OpenMpiHangs(MpichHangs):
     compiler = "mpicc.openmpi"
 
 
+PYTHON_PROGRAM = """
+import ctypes, time
+mpi = ctypes.CDLL("libmpich.so.12", mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+rank = ctypes.c_int()
+mpi.MPI_Comm_rank(0x44000000, ctypes.byref(rank))
+mpi.MPI_Barrier(0x44000000)
+if rank.value == 2:
+    time.sleep(600)
+mpi.MPI_Barrier(0x44000000)
+"""
+
+
+class PythonHangs(MpiHangTest):
+    def test_a_rank_of_a_python_program_is_named(self):
+        if not shutil.which(self.compiler):
+            self.skipTest("no MPICH here")
+        program = self.lab.folder / "barrier.py"
+        program.write_text(PYTHON_PROGRAM, encoding="utf-8")
+        run = self.nodes[0].start(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 8,
+                                  "--hang-action", "fail", "--shutdown-timeout", 1, program,
+                                  env={"PYTHON_EXEC": jobs.PYTHON})
+        run.wait_for(r"no rank has gone on for \d+ s. 2 of 3 ranks wait in MPI;\n"
+                     r"  ranks 0,1: in MPI_Barrier.*\n"
+                     r"  rank 2 \(.*pid \d+\) holds them up: it ", 120)
+        self.assert_done([run], 128 + signal.SIGKILL, 60)
+
+
 class MpiCalls(MpiHangTest):
     """The kernel counts how often a call of MPI comes back, if it may."""
 

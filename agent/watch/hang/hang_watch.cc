@@ -115,10 +115,10 @@ struct HangWatch::State {
     if (judges) {
       JudgeAll();
       if (nodes > 1) Say(sample ? absl::StrCat(kSample, ++samples) : verdict);
+    } else if (!mpi_ranks.empty()) {  // In Python, too: a rank without torch seems to stand still.
+      Say(SnapshotText(mpi_ranks, kMaxRoundWordBytes));
     } else if (look.still()) {
       Say(SnapshotText(look.snapshots(), kMaxRoundWordBytes));
-    } else if (!mpi_ranks.empty()) {
-      Say(SnapshotText(mpi_ranks, kMaxRoundWordBytes));
     } else {
       Say(said.empty() ? "" : kMoves);
     }
@@ -164,10 +164,10 @@ struct HangWatch::State {
     std::vector<int> others;  // Nodes that go on, or have not said anything yet.
     for (int node = 0; node < nodes; ++node) {
       const auto ranks = told.find(node);
-      if (node == 0 && look.still()) {
-        all = look.snapshots();
-      } else if (node == 0 && !mpi_ranks.empty()) {
+      if (node == 0 && !mpi_ranks.empty()) {
         all = mpi_ranks;
+      } else if (node == 0 && look.still()) {
+        all = look.snapshots();
       } else if (node > 0 && ranks != told.end()) {
         all.insert(all.end(), ranks->second.begin(), ranks->second.end());
       } else {

@@ -73,13 +73,20 @@ bool IsOfLibrary(const std::string& frame) {
          absl::StrContains(frame, ".so") || absl::StartsWith(frame, "__");
 }
 
-// The innermost frame of the user's own from `begin` on.
+// Returns true if the frame is one of Python's interpreter, which calls a user's own lines.
+bool IsOfInterpreter(const std::string& frame) {
+  return absl::StartsWith(frame, "_PyEval_") || absl::StartsWith(frame, "PyEval_");
+}
+
+// The innermost frame of the user's own from `begin` on. In Python only a tool that knows Python
+// shows it.
 std::string PlaceFrom(const std::vector<std::string>& frames, size_t begin) {
   StackSummary own;
   for (size_t i = begin; i < frames.size(); ++i) {
     if (!IsOfLibrary(frames[i])) own.frames.push_back(frames[i]);
   }
   const bool python = std::any_of(own.frames.begin(), own.frames.end(), IsPython);
+  if (!python && std::any_of(frames.begin(), frames.end(), IsOfInterpreter)) return "";
   if (!python && !own.frames.empty()) own.frames.resize(1);
   std::string place = UserPlace(own);
   absl::StripAsciiWhitespace(&place);

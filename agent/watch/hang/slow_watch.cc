@@ -51,10 +51,31 @@ SlowNews SlowWatch::Judge(Instant now) {
     since = std::min(since, pace.since().value_or(now));
     first = std::min(first, pace.first().value_or(now));
   }
-  const LostShare lost = FindLostShare(all);
-  news_ = {judge_.Look(all, now - since), PartOf(now - first, lost.waiting),
-           PartOf(now - first, lost.saving)};
+  news_.ranks = judge_.Look(all, now - since);
+  news_.saved = std::max(news_.saved, PartOf(now - first, FindLostShare(all).saving));
+  news_.waited = Waited(all, first, now);
   return news_;
+}
+
+// What is lost stays lost. A share of the whole time would vanish once another rank is the slow
+// one, or none; so then a further period begins.
+Duration SlowWatch::Waited(std::vector<RankShare> all, Instant first, Instant now) {
+  const std::vector<RankShare> whole = all;
+  for (RankShare& rank : all) {
+    const PaceCount before = before_[rank.rank];
+    rank.all.looks -= before.looks;
+    rank.all.waited -= before.waited;
+    rank.all.saved -= before.saved;
+  }
+  const Duration waited = PartOf(now - std::max(period_, first), FindLostShare(all).waiting);
+  if (2 * waited < most_) {
+    for (const RankShare& rank : whole) before_[rank.rank] = rank.all;
+    period_ = now;
+    sum_ += std::exchange(most_, Duration::zero());
+  } else {
+    most_ = std::max(most_, waited);
+  }
+  return sum_ + most_;
 }
 
 std::string SlowWatch::Word(size_t max_bytes) {

@@ -45,6 +45,7 @@ class SlowWatch {
 
  private:
   std::vector<RankShare> Shares() const;
+  Duration Waited(std::vector<RankShare> all, Instant first, Instant now);
 
   const Rank first_rank_;
   const std::string host_;
@@ -52,6 +53,12 @@ class SlowWatch {
   std::map<int, std::vector<RankShare>> others_;  // By node rank.
   SlowJudge judge_;
   SlowNews news_;
+  // Time lost in former periods, in which other ranks were slow; when this one began, what each
+  // rank had done by then, and the most that was found in it.
+  Duration sum_{};
+  Instant period_;
+  std::map<Rank, PaceCount> before_;
+  Duration most_{};
   int looks_ = 0;
   int told_ = 0;  // At which of them.
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -85,6 +86,20 @@ SlowRanks SlowIn(const Group& group, double least, double deviations) {
   return found;
 }
 
+// What was seen of the slowest of `slow`, ranks of the group.
+const PaceCount& Slowest(const Group& group, const std::vector<Rank>& slow) {
+  return (*std::min_element(group.begin(), group.end(),
+                            [&](const RankShare* one, const RankShare* other) {
+                              const auto key = [&](const RankShare* rank) {
+                                const bool is_slow =
+                                    std::binary_search(slow.begin(), slow.end(), rank->rank);
+                                return std::make_pair(!is_slow, Waited(rank->steps));
+                              };
+                              return key(one) < key(other);
+                            }))
+      ->steps;
+}
+
 const RankShare* Find(const std::vector<RankShare>& ranks, Rank rank) {
   const auto found =
       std::find_if(ranks.begin(), ranks.end(), [=](const auto& one) { return one.rank == rank; });
@@ -146,7 +161,10 @@ SlowRanks FindAtLeast(const std::vector<RankShare>& ranks, double least, double 
       return std::binary_search(worst.ranks.begin(), worst.ranks.end(), rank);
     });
     if (!same) continue;
-    for (const RankShare* rank : group) waiting.insert(rank->rank);
+    const PaceCount& slowest = Slowest(group, slow.ranks);
+    for (const RankShare* rank : group) {
+      if (Lost(slowest, rank->steps, 0) >= least) waiting.insert(rank->rank);
+    }
   }
   for (const Rank rank : worst.ranks) waiting.erase(rank);
   worst.waiting = waiting.size();
@@ -193,9 +211,8 @@ LostShare FindLostShare(const std::vector<RankShare>& ranks) {
 SlowJudge::News SlowJudge::Look(const std::vector<RankShare>& ranks, Duration span) {
   SlowRanks slow = FindSlowRanks(ranks);
   if (!slow.ranks.empty()) {
-    const bool known = std::any_of(slow.ranks.begin(), slow.ranks.end(), [this](Rank rank) {
-      return std::binary_search(named_.begin(), named_.end(), rank);
-    });
+    const bool known =
+        std::includes(named_.begin(), named_.end(), slow.ranks.begin(), slow.ranks.end());
     if (known) return {};
     named_ = slow.ranks;
     return {DescribeSlow(slow, ranks, span), slow.ranks, slow.lost};

@@ -46,7 +46,7 @@ inline constexpr double kLeastLost = 0.2;   // What the others lose, as a part o
 // The ranks that hold up others of a group. A value.
 struct SlowRanks {
   std::vector<Rank> ranks;  // In their order; empty if there are none.
-  size_t waiting = 0;       // How many other ranks the groups have.
+  size_t waiting = 0;       // How many other ranks of the groups lose so much.
   double lost = 0;          // Which part of their time at least half of them lose.
   PaceCount others;         // Of the one in the middle.
 };

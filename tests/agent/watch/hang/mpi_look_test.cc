@@ -44,6 +44,19 @@ Thread 1 (Thread 0x7f (LWP 1) "f"):
   EXPECT_EQ(stack.returns_to, 0xabcu);
 }
 
+TEST(ReadMpiStack, KnowsNoPlaceInPythonFromAToolThatDoesNotKnowPython) {
+  const MpiStack stack = ReadMpiStack(R"(
+Thread 1 (Thread 0x7f (LWP 1) "python3"):
+#0  0x0000000000000001 in PMPI_Barrier () from /lib/libmpich.so.12
+#1  0x0000000000000002 in _call_function_pointer (pProc=0x7f) at callproc.c:930
+#2  0x0000000000000003 in _PyEval_EvalFrameDefault (tstate=0x1) at ceval.c:4769
+#3  0x0000000000000004 in main ()
+)");
+  EXPECT_EQ(stack.function, "PMPI_Barrier");
+  EXPECT_EQ(stack.place, "");
+  EXPECT_EQ(stack.returns_to, 2u);
+}
+
 TEST(ReadMpiStack, NamesTheUsersOwnFunctionOutsideOfMpi) {
   const MpiStack stack = ReadMpiStack(R"(
 Thread 1 (Thread 0x7f44c8fea780 (LWP 2021) "mp"):

@@ -181,6 +181,23 @@ TEST(SlowWatch, NamesTheRankAndCountsTheTime) {
   EXPECT_EQ(news.saved, Duration::zero());
 }
 
+// Rank 1 is slow at first, then rank 0, then none.
+TEST(SlowWatch, TimeThatWasLostStaysLost) {
+  SlowWatch watch(0, "node0", 3);
+  Instant now;
+  Duration before{};
+  for (int look = 0; look < 600; ++look) {
+    const bool waits = look % 2 == 0 && look < 200;
+    const PaceSample slow = At(look, Pace::kWorks);
+    const PaceSample other = At(look, waits ? Pace::kWaits : Pace::kWorks);
+    watch.Add({look < 100 ? other : slow, look < 100 ? slow : other, other}, now += seconds(5));
+    const Duration lost = watch.Judge(now).waited;
+    EXPECT_GE(lost, before) << look;
+    before = lost;
+  }
+  EXPECT_NEAR(InSeconds(before), 450, 75) << "500, less what passed until a change was seen.";
+}
+
 TEST(SlowWatch, NodeRank0KnowsTheRanksOfOtherNodes) {
   SlowWatch judge(0, "node0", 2);
   SlowWatch other(2, "node1", 2);

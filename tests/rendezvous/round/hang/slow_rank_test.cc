@@ -149,6 +149,20 @@ TEST(SlowRank, AnotherOneIsToldAsWell) {
   EXPECT_THAT(judge.Look(AllSeen({47, 2, 53, 50}), minutes(5)).text, HasSubstr("rank 1 "));
 }
 
+TEST(SlowRank, ASecondOneThatIsFoundLaterIsToldAsWell) {
+  SlowJudge judge;
+  const std::vector<RankShare> first = AllSeen({50, 2, 32, 49});
+  EXPECT_THAT(judge.Look(first, minutes(3)).text,
+              HasSubstr("rank 1 (node0, local rank 1, pid 1001) holds up 3 other"));
+  const SlowJudge::News both = judge.Look(AllSeen({50, 2, 3, 49}), minutes(5));
+  EXPECT_THAT(both.text, HasSubstr("ranks 1,2 (node0) hold up 2 other ranks"));
+  EXPECT_EQ(judge.Look(first, minutes(6)).text, "") << "Both are known.";
+}
+
+TEST(SlowRank, WhoIsNearlyAsSlowDoesNotWait) {
+  EXPECT_EQ(FindSlowRanks(AllSeen({50, 2, 15, 49})).waiting, 2);
+}
+
 TEST(SlowRank, TimeThatIsLostHasACause) {
   EXPECT_NEAR(FindLostShare(AllSeen({47, 52, 3, 50})).waiting, 0.47, 0.001);
   EXPECT_EQ(FindLostShare(AllSeen({30, 28, 33, 29})).waiting, 0);
