@@ -218,33 +218,7 @@ struct WorkerGroup::State {
     if (cut_short) ending.HurryOrphans(all_pids, Others(), stop_signal);
   }
 
-  WorkerWatches::Events EventsOfWatches() {
-    WorkerWatches::Events on;
-    on.on_stall = [this](const StalledWorker& stalled, StallAction action) {
-      Punish(stalled, action);
-    };
-    on.on_overdue = [this](pid_t child, std::string reason) {
-      const auto worker = std::find_if(workers.begin(), workers.end(), [child](const auto& one) {
-        return one.alive() && one.pid() == child;
-      });
-      if (worker == workers.end()) return;
-      worker->Blame({.local_rank = worker->local_rank(), .reason = std::move(reason)});
-    };
-    on.on_step = [this](int64_t told) { step = std::max(step.value_or(told), told); };
-    on.on_boundary = [this] {
-      if (!stopping) events.on_boundary();
-    };
-    on.on_value = [this](Rank rank, const std::string& name, double value) {
-      if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
-    };
-    on.on_found = [this](const NodeEvent& event) {
-      if (events.on_event) events.on_event(event);
-    };
-    on.on_word = [this](std::string text) {
-      if (events.on_word) events.on_word(std::move(text));
-    };
-    return on;
-  }
+  WorkerWatches::Events EventsOfWatches();
 
   absl::Status Await(StartingWorker& starting) {
     HLAUNCH_ASSIGN_OR_RETURN(Process process, starting.Await());
@@ -323,6 +297,34 @@ struct WorkerGroup::State {
     asio::post(loop, events.on_stopped);  // This may destroy the object.
   }
 };
+
+WorkerWatches::Events WorkerGroup::State::EventsOfWatches() {
+  WorkerWatches::Events on;
+  on.on_stall = [this](const StalledWorker& stalled, StallAction action) {
+    Punish(stalled, action);
+  };
+  on.on_overdue = [this](pid_t child, std::string reason) {
+    const auto worker = std::find_if(workers.begin(), workers.end(), [child](const auto& one) {
+      return one.alive() && one.pid() == child;
+    });
+    if (worker == workers.end()) return;
+    worker->Blame({.local_rank = worker->local_rank(), .reason = std::move(reason)});
+  };
+  on.on_step = [this](int64_t told) { step = std::max(step.value_or(told), told); };
+  on.on_boundary = [this] {
+    if (!stopping) events.on_boundary();
+  };
+  on.on_value = [this](Rank rank, const std::string& name, double value) {
+    if (events.on_event) events.on_event(LogValue{assignment.round, rank, name, value});
+  };
+  on.on_found = [this](const NodeEvent& event) {
+    if (events.on_event) events.on_event(event);
+  };
+  on.on_word = [this](std::string text) {
+    if (events.on_word) events.on_word(std::move(text));
+  };
+  return on;
+}
 
 absl::StatusOr<std::unique_ptr<WorkerGroup>> WorkerGroup::Start(
     asio::io_context& loop, const Assignment& assignment, const WorkerSpec& spec, NodeFacts facts,
