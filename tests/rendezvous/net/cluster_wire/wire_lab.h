@@ -26,7 +26,7 @@
 
 namespace hlaunch {
 
-inline constexpr Duration kPatience = std::chrono::seconds(60);
+inline constexpr Duration kPatience = std::chrono::seconds(180);  // ThreadSanitizer needs 10 to 70.
 
 // A cluster's authority and the identities that it signs. A value.
 class OwnCluster {
