@@ -375,6 +375,13 @@ class NoHang(WithTap):
         (node.folder / "go").touch()
         self.assert_done([run], jobs.OK, 60)
 
+    def test_small_messages_alone_are_progress(self):
+        node = self.nodes[0]
+        run = node.start(lab.HLAUNCH, "--nproc-per-node", 3, "--hang-timeout", 6, WORKER, "ring",
+                         cwd=node.folder, env={"PYTHON_EXEC": self.python()})
+        self.assert_done([run], jobs.OK, 60)
+        self.assertNotIn("has gone on", run.err, str(run))
+
     def test_a_rank_that_was_only_late_may_go_on(self):
         node = self.nodes[0]
         run = node.start(lab.HLAUNCH, "--nproc-per-node", 2, "--hang-timeout", 2, WORKER, "late",

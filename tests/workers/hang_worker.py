@@ -167,6 +167,18 @@ def message():
     dist.recv(value, src=RANK + 1)
 
 
+def ring():
+    """All is well: the ranks exchange nothing but small messages."""
+    for _ in range(60):
+        if RANK == 0:
+            time.sleep(0.25)
+            dist.send(value, dst=1)
+            dist.recv(value, src=LAST)
+        else:
+            dist.recv(value, src=RANK - 1)
+            dist.send(value, dst=(RANK + 1) % SIZE)
+
+
 def later():
     """The last rank does not send what the first has asked for and waits for."""
     steps(1)

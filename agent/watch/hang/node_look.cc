@@ -85,6 +85,7 @@ class NodeLook::RankLook {
     server_ = FindTapServer(plan_.tap, snapshot_.rank, snapshot_.pid);
     moved_now_ = BytesMoved(server_);
     if (still_) moved_ += moved_now_ - moved_before_;
+    snapshot_.moved = moved_ + calls_;  // The record may be an old one.
     if (server_ == 0) {
       still_ = now_ - started_ >= plan_.patience && IsPython(snapshot_.pid);
       return EndGlance();
@@ -365,7 +366,8 @@ class NodeLook::RankLook {
 
   void TakeRecord(FlightRecord record, const OwnCalls& own) {
     snapshot_.recorded = true;
-    snapshot_.moved = moved_ + static_cast<uint64_t>(record.calls + own.calls);
+    calls_ = static_cast<uint64_t>(record.calls + own.calls);
+    snapshot_.moved = moved_ + calls_;
     snapshot_.groups = std::move(record.groups);
     const size_t room = kMaxGroupsOfRank - std::min(kMaxGroupsOfRank, snapshot_.groups.size());
     snapshot_.groups.insert(
@@ -548,6 +550,7 @@ class NodeLook::RankLook {
   Instant now_;                // When the look began.
   bool dumped_ = false;        // In this standstill.
   uint64_t moved_ = 0;         // Bytes moved while it stood still.
+  uint64_t calls_ = 0;         // Calls by the last record.
   uint64_t moved_before_ = 0;  // Bytes moved by the end of the last look.
   uint64_t moved_now_ = 0;     // Bytes moved by the begin of this one.
   bool spins_ = false;         // As Spun and MovedMuch say of the last look.
