@@ -3,6 +3,7 @@
 
 #include "agent/worker_watches.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -14,9 +15,8 @@ namespace hlaunch {
 namespace {
 
 // Time lost grows for as long as a job runs; not every second is worth an event.
-bool HasChanged(Duration now, Duration told) {
-  const Duration by = now > told ? now - told : told - now;
-  return by >= std::chrono::seconds(1) && by >= told / 50;
+bool HasGrown(Duration now, Duration told) {
+  return now - told >= std::max<Duration>(std::chrono::seconds(1), told / 50);
 }
 
 }  // namespace
@@ -51,7 +51,7 @@ void WorkerWatches::TellSlow(const SlowNews& news) {
         SlowRanksFound{assignment_.round, news.ranks.ranks, news.ranks.lost, news.ranks.text});
   }
   const TimeLost lost{assignment_.round, news.waited, news.saved};
-  if (!HasChanged(lost.waiting, told_.waiting) && !HasChanged(lost.saving, told_.saving)) return;
+  if (!HasGrown(lost.waiting, told_.waiting) && !HasGrown(lost.saving, told_.saving)) return;
   told_ = lost;
   events_.on_found(lost);
 }

@@ -430,6 +430,8 @@ def skip(reason):
 
 def main(needs_hlaunch=True):
     """Runs the calling file's tests, in a user namespace if the user is not root."""
+    # A shell lets what it starts in the background ignore SIGINT, and hlaunch keeps to that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for tool in ("unshare", "nsenter", "setpriv", "ip", "bridge"):
         if not shutil.which(tool):
             skip(f"no {tool} in PATH (Debian: util-linux, iproute2)")

@@ -18,7 +18,7 @@ namespace hlaunch {
 // What is known of slow ranks after a look. A value.
 struct SlowNews {
   SlowJudge::News ranks;       // Its text is empty if there is nothing new.
-  Duration waited{}, saved{};  // As LostShare, since the first step.
+  Duration waited{}, saved{};  // Time lost since the first step; neither ever falls.
 };
 
 // Finds the ranks of a round that make the others wait in each step. Node rank 0 does so for all

@@ -62,7 +62,7 @@ SlowRanks FindSlowRanks(const std::vector<RankShare>& ranks);
 // up 3 other ranks, which lose 45 % of their time: …". Pure.
 std::string DescribeSlow(const SlowRanks& slow, const std::vector<RankShare>& ranks, Duration span);
 
-// Which part of the time the ranks have lost since their first step. A value.
+// Which part of the time in which `all` was counted the ranks have lost. A value.
 struct LostShare {
   double waiting = 0;  // For the slowest rank: at least half of the ranks of the largest group.
   double saving = 0;   // In checkpoints: the rank that wrote most.

@@ -41,15 +41,17 @@ class RandomTimes {
 
 // A client's conversation with the rendezvous, from its first attempt on, on a thread of its own.
 //
-// Put, AllowanceNow and LedBy are thread-safe: the outbox, the lease and its events are shared
-// with the callers' threads; what is below `mu_` belongs to the client's thread.
+// Put, AllowanceNow and LedBy are thread-safe: the outbox, the lease and the events are
+// shared with the callers' threads; what is below `led_by_` belongs to the client's thread.
 class Conversation {
  public:
   using Listener = RendezvousClient::Listener;
 
+  // Starts the thread, or calls OnEnd. `listener` and `contacted` must outlive the object;
+  // `contacted` becomes true once a rendezvous has let this node in.
   Conversation(ClientOptions options, const NodeInfo& info, const NodeUpdate& update,
                Listener* listener, std::atomic<bool>* contacted);
-
+  // Delivers a last message, as the client's destructor says, and joins the thread.
   ~Conversation();
 
   // Sends an update, an answer or a word.
@@ -62,7 +64,7 @@ class Conversation {
   // As RendezvousClient::AllowanceNow.
   Allowance AllowanceNow(Instant now);
 
-  // As the client's.
+  // As GrpcRendezvousClient::LedBy.
   void LedBy(const VoterMembers& places);
 
  private:
